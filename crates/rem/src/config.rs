@@ -1,0 +1,577 @@
+//! The configuration: presets laid over each other, `key=value` overrides, and the sizes that follow.
+//!
+//! A [`Config`] is immutable once loaded. `configs/atari100k.toml` holds every key; the other presets
+//! and the overrides of the command line only change values, so a typo is always an unknown key.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::error::{Error, Result};
+
+mod overlay;
+
+/// The presets in the binary, by name; the first is the base of all others.
+pub const PRESETS: &[(&str, &str)] = &[
+    ("atari100k", include_str!("../../../configs/atari100k.toml")),
+    ("quick", include_str!("../../../configs/quick.toml")),
+    ("paddle", include_str!("../../../configs/paddle.toml")),
+    ("crossing", include_str!("../../../configs/crossing.toml")),
+    ("debug", include_str!("../../../configs/debug.toml")),
+];
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    pub seed: u64,
+    pub device: String,
+    pub threads: usize,
+    pub precision: Precision,
+    pub env: EnvSettings,
+    pub collect: Collect,
+    pub train: Train,
+    pub evaluate: Evaluate,
+    pub tokenizer: Tokenizer,
+    pub world_model: WorldModel,
+    pub actor_critic: ActorCritic,
+}
+
+/// A value for training episodes and one for test episodes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainTest<T> {
+    pub train: T,
+    pub test: T,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    F32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnvSettings {
+    pub game: String,
+    pub frame_size: usize,
+    pub end_on_life_loss: TrainTest<bool>,
+    pub max_steps: TrainTest<u32>,
+    pub atari: Atari,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Atari {
+    pub frame_skip: u32,
+    pub max_noops: TrainTest<u32>,
+    pub sticky_actions: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Collect {
+    pub epochs: u32,
+    pub steps_per_epoch: usize,
+    pub epsilon: f64,
+    pub temperature: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Train {
+    pub epochs: u32,
+    pub horizon: usize,
+    pub beta_1: f64,
+    pub beta_2: f64,
+    pub adam_epsilon: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Evaluate {
+    pub every: u32,
+    pub episodes: usize,
+    pub final_episodes: usize,
+    pub temperature: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tokenizer {
+    pub vocabulary: usize,
+    pub embedding: usize,
+    pub channels: usize,
+    pub downsamplings: usize,
+    pub quantiser_convs: bool,
+    pub reconstruction: Reconstruction,
+    pub reconstruction_weight: f64,
+    pub perceptual: Perceptual,
+    pub codebook_start: CodebookStart,
+    pub revive_after: u32,
+    pub optimise: Optimise,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reconstruction {
+    Mse,
+    L1,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Perceptual {
+    Auto,
+    Off,
+    Required,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CodebookStart {
+    Uniform,
+    Data,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorldModel {
+    pub layers: usize,
+    pub heads: usize,
+    pub feed_forward: usize,
+    pub dropout: f64,
+    pub blocks_per_chunk: usize,
+    pub context: usize,
+    pub decay: DecayRates,
+    pub activation: Activation,
+    pub rewards: Rewards,
+    pub optimise: Optimise,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DecayRates {
+    LogSpaced,
+    PowersOfTwo,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activation {
+    Silu,
+    Gelu,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rewards {
+    Sign,
+    Continuous,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActorCritic {
+    pub lstm: usize,
+    pub burn_in: usize,
+    pub burn_in_inputs: BurnInInputs,
+    pub discount: f64,
+    pub lambda: f64,
+    pub entropy: f64,
+    pub after_end: AfterEnd,
+    pub optimise: Optimise,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BurnInInputs {
+    ObservationsAndActions,
+    Observations,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AfterEnd {
+    Keep,
+    Ignore,
+}
+
+/// How one component is trained.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Optimise {
+    /// Epochs before this component starts to learn.
+    pub start_after: u32,
+    pub steps_per_epoch: usize,
+    pub batch: usize,
+    pub learning_rate: f64,
+    pub weight_decay: f64,
+    /// Largest global norm of the gradients.
+    pub clip: f64,
+}
+
+impl Config {
+    /// A preset with overrides (`key=value`, later ones win), validated.
+    pub fn load(preset: &str, overrides: &[String]) -> Result<Self> {
+        let mut table = overlay::preset(preset)?;
+        for assignment in overrides {
+            overlay::assign(&mut table, assignment)?;
+        }
+        Self::from_table(table)
+    }
+
+    /// A resolved config as [`Config::to_toml`] wrote it, with overrides.
+    pub fn from_toml(text: &str, overrides: &[String]) -> Result<Self> {
+        let mut table: Table = text.parse().map_err(|e: toml::de::Error| {
+            Error::config(
+                format!("config is not valid TOML: {}", one_line(e.message())),
+                "`rem config quick` prints a complete one",
+            )
+        })?;
+        for assignment in overrides {
+            overlay::assign(&mut table, assignment)?;
+        }
+        Self::from_table(table)
+    }
+
+    fn from_table(table: Table) -> Result<Self> {
+        let config: Self = serde_path(Value::Table(table))?;
+        config.validate()?;
+        Ok(config)
+    }
+
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a config is always representable in TOML")
+    }
+
+    /// Tokens along one side of the latent grid.
+    pub fn grid(&self) -> usize {
+        self.env.frame_size >> self.tokenizer.downsamplings
+    }
+
+    /// K: tokens per observation.
+    pub fn tokens_per_obs(&self) -> usize {
+        self.grid() * self.grid()
+    }
+
+    /// Bytes of one RGB frame.
+    pub fn frame_bytes(&self) -> usize {
+        self.env.frame_size * self.env.frame_size * 3
+    }
+
+    /// Observations in a dream: H - c + 1 (DESIGN: the first is real).
+    pub fn dream_steps(&self) -> usize {
+        self.train.horizon - self.world_model.context + 1
+    }
+
+    fn validate(&self) -> Result<()> {
+        let check = |ok: bool, key: &str, value: &dyn fmt::Display, must: &str| -> Result<()> {
+            if ok {
+                return Ok(());
+            }
+            Err(Error::config(
+                format!("`{key} = {value}`: {must}"),
+                format!("change it with `--set {key}=…`"),
+            ))
+        };
+        let t = &self.tokenizer;
+        let w = &self.world_model;
+        let a = &self.actor_critic;
+        let size = self.env.frame_size;
+        check(
+            size == 32 || size == 64,
+            "env.frame_size",
+            &size,
+            "must be 32 or 64",
+        )?;
+        check(
+            self.env.max_steps.train > 0,
+            "env.max_steps.train",
+            &self.env.max_steps.train,
+            "must be at least 1",
+        )?;
+        check(
+            self.env.max_steps.test > 0,
+            "env.max_steps.test",
+            &self.env.max_steps.test,
+            "must be at least 1",
+        )?;
+        check(
+            (1..=4).contains(&t.downsamplings),
+            "tokenizer.downsamplings",
+            &t.downsamplings,
+            "must be 1 to 4",
+        )?;
+        check(
+            t.channels > 0 && t.channels % 8 == 0,
+            "tokenizer.channels",
+            &t.channels,
+            "must be a multiple of 8 (group norm has 8 groups)",
+        )?;
+        check(
+            (2..=65536).contains(&t.vocabulary),
+            "tokenizer.vocabulary",
+            &t.vocabulary,
+            "must be 2 to 65536",
+        )?;
+        check(
+            t.embedding > 0 && t.embedding % 4 == 0,
+            "tokenizer.embedding",
+            &t.embedding,
+            "must be a multiple of 4",
+        )?;
+        check(
+            t.reconstruction_weight > 0.0,
+            "tokenizer.reconstruction_weight",
+            &t.reconstruction_weight,
+            "must be above 0",
+        )?;
+        check(
+            w.heads > 0 && t.embedding % (2 * w.heads) == 0,
+            "world_model.heads",
+            &w.heads,
+            "must divide tokenizer.embedding into even parts",
+        )?;
+        check(
+            w.layers > 0,
+            "world_model.layers",
+            &w.layers,
+            "must be at least 1",
+        )?;
+        check(
+            w.feed_forward > 0,
+            "world_model.feed_forward",
+            &w.feed_forward,
+            "must be at least 1",
+        )?;
+        check(
+            (0.0..1.0).contains(&w.dropout),
+            "world_model.dropout",
+            &w.dropout,
+            "must be in [0, 1)",
+        )?;
+        check(
+            w.blocks_per_chunk > 0,
+            "world_model.blocks_per_chunk",
+            &w.blocks_per_chunk,
+            "must be at least 1",
+        )?;
+        check(
+            w.context >= 1 && w.context < self.train.horizon,
+            "world_model.context",
+            &w.context,
+            "must be at least 1 and below train.horizon",
+        )?;
+        check(
+            a.lstm > 0,
+            "actor_critic.lstm",
+            &a.lstm,
+            "must be at least 1",
+        )?;
+        check(
+            a.burn_in + 1 >= w.context,
+            "actor_critic.burn_in",
+            &a.burn_in,
+            "must reach back over world_model.context",
+        )?;
+        check(
+            (0.0..=1.0).contains(&a.discount),
+            "actor_critic.discount",
+            &a.discount,
+            "must be in [0, 1]",
+        )?;
+        check(
+            (0.0..=1.0).contains(&a.lambda),
+            "actor_critic.lambda",
+            &a.lambda,
+            "must be in [0, 1]",
+        )?;
+        check(
+            a.entropy >= 0.0,
+            "actor_critic.entropy",
+            &a.entropy,
+            "must not be negative",
+        )?;
+        check(
+            (0.0..=1.0).contains(&self.collect.epsilon),
+            "collect.epsilon",
+            &self.collect.epsilon,
+            "must be in [0, 1]",
+        )?;
+        check(
+            self.collect.temperature > 0.0,
+            "collect.temperature",
+            &self.collect.temperature,
+            "must be above 0",
+        )?;
+        check(
+            self.collect.epochs > 0,
+            "collect.epochs",
+            &self.collect.epochs,
+            "must be at least 1",
+        )?;
+        check(
+            self.collect.steps_per_epoch > 0,
+            "collect.steps_per_epoch",
+            &self.collect.steps_per_epoch,
+            "must be at least 1",
+        )?;
+        check(
+            self.evaluate.temperature > 0.0,
+            "evaluate.temperature",
+            &self.evaluate.temperature,
+            "must be above 0",
+        )?;
+        check(
+            self.evaluate.episodes > 0,
+            "evaluate.episodes",
+            &self.evaluate.episodes,
+            "must be at least 1",
+        )?;
+        check(
+            self.evaluate.final_episodes > 0,
+            "evaluate.final_episodes",
+            &self.evaluate.final_episodes,
+            "must be at least 1",
+        )?;
+        check(
+            self.train.epochs > 0,
+            "train.epochs",
+            &self.train.epochs,
+            "must be at least 1",
+        )?;
+        for (name, beta) in [
+            ("train.beta_1", self.train.beta_1),
+            ("train.beta_2", self.train.beta_2),
+        ] {
+            check((0.0..1.0).contains(&beta), name, &beta, "must be in [0, 1)")?;
+        }
+        for (name, o) in [
+            ("tokenizer", &t.optimise),
+            ("world_model", &w.optimise),
+            ("actor_critic", &a.optimise),
+        ] {
+            check(
+                o.batch > 0,
+                &format!("{name}.optimise.batch"),
+                &o.batch,
+                "must be at least 1",
+            )?;
+            check(
+                o.learning_rate > 0.0 && o.learning_rate.is_finite(),
+                &format!("{name}.optimise.learning_rate"),
+                &o.learning_rate,
+                "must be above 0",
+            )?;
+            check(
+                o.weight_decay >= 0.0,
+                &format!("{name}.optimise.weight_decay"),
+                &o.weight_decay,
+                "must not be negative",
+            )?;
+            check(
+                o.clip > 0.0,
+                &format!("{name}.optimise.clip"),
+                &o.clip,
+                "must be above 0",
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Deserialises with the full key in the error: `tokenizer.vocabulary: invalid type …`.
+fn serde_path(value: Value) -> Result<Config> {
+    serde_path_to_error::deserialize(value).map_err(|e| {
+        let key = e.path().to_string();
+        let message = one_line(e.inner().message());
+        Error::config(
+            format!("config key `{key}`: {message}"),
+            "`rem config atari100k` shows every key with its values",
+        )
+    })
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_loads_and_survives_a_round_trip() {
+        for (name, _) in PRESETS {
+            let config = Config::load(name, &[]).unwrap();
+            assert_eq!(
+                Config::from_toml(&config.to_toml(), &[]).unwrap(),
+                config,
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn atari100k_is_the_papers_tables() {
+        let c = Config::load("atari100k", &[]).unwrap();
+        assert_eq!(c.tokens_per_obs(), 64);
+        assert_eq!(c.dream_steps(), 9);
+        assert_eq!(
+            (c.train.epochs, c.collect.epochs, c.collect.steps_per_epoch),
+            (600, 500, 200)
+        );
+        assert_eq!(
+            (
+                c.actor_critic.discount,
+                c.actor_critic.lambda,
+                c.actor_critic.entropy
+            ),
+            (0.995, 0.95, 0.001)
+        );
+    }
+
+    #[test]
+    fn overrides_change_values_of_any_depth() {
+        let set = [
+            "seed=7".into(),
+            "tokenizer.optimise.batch=3".into(),
+            "env.game=crossing".into(),
+        ];
+        let c = Config::load("quick", &set).unwrap();
+        assert_eq!(
+            (c.seed, c.tokenizer.optimise.batch, c.env.game.as_str()),
+            (7, 3, "crossing")
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named_with_a_hint() {
+        let cases = [
+            (
+                "tokenizer.vocabulry=3",
+                "unknown config key `tokenizer.vocabulry`",
+            ),
+            ("tokenizer.vocabulary=many", "`tokenizer.vocabulary`"),
+            ("world_model.heads=5", "world_model.heads = 5"),
+            ("world_model.context=0", "world_model.context = 0"),
+            ("tokenizer=3", "`tokenizer` is a section"),
+            ("seed", "is not of the form key=value"),
+        ];
+        for (assignment, part) in cases {
+            let error = Config::load("quick", &[assignment.to_string()]).unwrap_err();
+            assert!(error.to_string().contains(part), "{error}");
+            assert!(error.hint().is_some());
+            assert!(!error.to_string().contains('\n'));
+        }
+        assert!(
+            Config::load("quik", &[])
+                .unwrap_err()
+                .hint()
+                .unwrap()
+                .contains("quick")
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! Laying presets and `key=value` assignments over the base preset.
+
+use toml::{Table, Value};
+
+use super::PRESETS;
+use crate::error::{Error, Result};
+
+/// The base preset with the named one laid over it.
+pub(super) fn preset(name: &str) -> Result<Table> {
+    let names: Vec<&str> = PRESETS.iter().map(|(n, _)| *n).collect();
+    let text = PRESETS.iter().find(|(n, _)| *n == name).map(|(_, t)| *t);
+    let text = text.ok_or_else(|| {
+        Error::config(
+            format!("unknown preset `{name}`"),
+            format!("the presets are {}", names.join(", ")),
+        )
+    })?;
+    let parse = |text: &str| -> Table { text.parse().expect("presets are valid TOML (tested)") };
+    let mut table = parse(PRESETS[0].1);
+    if name != PRESETS[0].0 {
+        lay_over(&mut table, parse(text));
+    }
+    Ok(table)
+}
+
+fn lay_over(base: &mut Table, above: Table) {
+    for (key, value) in above {
+        match (base.get_mut(&key), value) {
+            (Some(Value::Table(base)), Value::Table(above)) => lay_over(base, above),
+            (_, value) => {
+                base.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Applies `a.b.c=value`; the key must be there already.
+pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
+    let Some((key, text)) = assignment.split_once('=') else {
+        return Err(Error::config(
+            format!("`{assignment}` is not of the form key=value"),
+            "for example `--set tokenizer.vocabulary=128`",
+        ));
+    };
+    let key = key.trim();
+    let unknown = |known: Vec<&String>, prefix: &str| {
+        let hint = nearest(key.rsplit('.').next().unwrap_or(key), &known).map_or_else(
+            || "`rem config atari100k` shows every key".to_string(),
+            |near| format!("did you mean `{prefix}{near}`?"),
+        );
+        Error::config(format!("unknown config key `{key}`"), hint)
+    };
+    let parts: Vec<&str> = key.split('.').collect();
+    let mut here = table;
+    let mut prefix = String::new();
+    for part in &parts[..parts.len() - 1] {
+        let known: Vec<String> = here.keys().cloned().collect();
+        match here.get_mut(*part) {
+            Some(Value::Table(inner)) => here = inner,
+            _ => return Err(unknown(known.iter().collect(), &prefix)),
+        }
+        prefix = format!("{prefix}{part}.");
+    }
+    let last = parts[parts.len() - 1];
+    match here.get_mut(last) {
+        None => Err(unknown(here.keys().collect(), &prefix)),
+        Some(Value::Table(_)) => Err(Error::config(
+            format!("`{key}` is a section, not a value"),
+            format!("name a key in it: `--set {key}.…=…`"),
+        )),
+        Some(value) => {
+            *value = parse_value(text.trim(), value);
+            Ok(())
+        }
+    }
+}
+
+/// A TOML value; a bare word is a string, and a whole number may stand where a decimal one is wanted.
+fn parse_value(text: &str, old: &Value) -> Value {
+    let parsed = format!("v={text}")
+        .parse::<Table>()
+        .ok()
+        .and_then(|mut t| t.remove("v"));
+    match (parsed, old) {
+        (Some(Value::Integer(i)), Value::Float(_)) => Value::Float(i as f64),
+        (Some(value), Value::String(_)) if !value.is_str() => Value::String(text.into()),
+        (Some(value), _) => value,
+        (None, _) => Value::String(text.into()),
+    }
+}
+
+/// The known key that shares the most with a mistyped one.
+fn nearest<'a>(word: &str, known: &[&'a String]) -> Option<&'a str> {
+    known
+        .iter()
+        .map(|k| (strsim::levenshtein(word, k), k.as_str()))
+        .filter(|(distance, k)| *distance <= k.len().max(word.len()) / 3)
+        .min()
+        .map(|(_, k)| k)
+}

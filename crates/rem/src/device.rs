@@ -1,0 +1,91 @@
+//! The compute device that was asked for, or an error; never a silent fall-back.
+
+use burn::tensor::Device;
+
+use crate::error::{Error, Result};
+
+/// Opens `flex`, or one of `cuda`, `vulkan`, `wgpu`, `metal`, `rocm` with an optional `:index`.
+pub fn open(name: &str) -> Result<Device> {
+    let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
+    let index: usize = index.parse().map_err(|_| Error::Device {
+        message: format!("device `{name}`: `{index}` is not a number"),
+        hint: "for example `--device cuda:0`".into(),
+    })?;
+    match kind {
+        "flex" if index == 0 => Ok(Device::flex()),
+        "flex" => Err(missing(name, 1)),
+        "cuda" | "vulkan" | "wgpu" | "metal" | "rocm" => gpu(name, kind, index),
+        _ => Err(Error::Device {
+            message: format!("unknown device `{name}`"),
+            hint: "the devices are flex, cuda, vulkan, wgpu, metal and rocm".into(),
+        }),
+    }
+}
+
+fn missing(name: &str, count: usize) -> Error {
+    Error::Device {
+        message: format!("device `{name}` is not there: {count} of its kind found"),
+        hint: "use `--device flex`, which every machine has".into(),
+    }
+}
+
+/// Enumerates before it opens: opening an absent GPU would panic deep inside a driver.
+#[allow(unused_variables, unreachable_code)]
+fn gpu(name: &str, kind: &str, index: usize) -> Result<Device> {
+    #[cfg(any(
+        feature = "cuda",
+        feature = "vulkan",
+        feature = "wgpu",
+        feature = "metal",
+        feature = "rocm"
+    ))]
+    {
+        use burn::tensor::DeviceType;
+        let wanted = match kind {
+            #[cfg(feature = "cuda")]
+            "cuda" => Some(DeviceType::Cuda),
+            #[cfg(feature = "rocm")]
+            "rocm" => Some(DeviceType::Rocm),
+            #[cfg(feature = "vulkan")]
+            "vulkan" => Some(DeviceType::Vulkan),
+            #[cfg(feature = "metal")]
+            "metal" => Some(DeviceType::Metal),
+            #[cfg(feature = "wgpu")]
+            "wgpu" => Some(DeviceType::Wgpu),
+            _ => None,
+        };
+        if let Some(wanted) = wanted {
+            // A missing driver panics instead of answering "none".
+            let found = std::panic::catch_unwind(|| Device::enumerate(wanted).into_vec())
+                .unwrap_or_default();
+            let count = found.len();
+            return found
+                .into_iter()
+                .nth(index)
+                .ok_or_else(|| missing(name, count));
+        }
+    }
+    Err(Error::Device {
+        message: format!("device `{name}`: this program was built without `{kind}`"),
+        hint: format!(
+            "build it with `cargo build --release --features {kind}`, or use `--device flex`"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_there_is_opened() {
+        assert!(open("flex").is_ok());
+        for name in ["flex:1", "cuda:x", "quantum", "cuda:99"] {
+            let error = open(name).unwrap_err();
+            assert!(
+                error.to_string().contains(name) && error.hint().is_some(),
+                "{error}"
+            );
+        }
+    }
+}

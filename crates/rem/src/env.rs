@@ -1,0 +1,464 @@
+//! Environments: what an agent acts in, and the built-in games that need nothing installed.
+//!
+//! A game is an [`Env`]; [`TimeLimit`] and [`LifeLoss`] are `Env`s around another one. [`make`] puts them together.
+//! Everything that will ever happen follows from the seed and the actions, and a [`snapshot`](Env::snapshot)
+//! holds all of it, so a resumed run goes on exactly where it was.
+
+mod canvas;
+mod catch;
+mod crossing;
+mod life_loss;
+mod paddle;
+mod time_limit;
+
+use rand::{Rng, RngExt};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use canvas::BoardGame;
+pub use life_loss::LifeLoss;
+pub use time_limit::TimeLimit;
+
+/// The built-in games, by the names [`make`] takes.
+pub const GAMES: &[&str] = &["catch", "paddle", "crossing"];
+
+/// The frame sizes the built-in games can be drawn at: whole pixels per cell, and what the tokenizer can halve down.
+pub const FRAME_SIZES: &[usize] = &[32, 64];
+
+/// What a step did to the episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    Continues,
+    /// The game is over: nothing of value follows.
+    Ended,
+    /// The episode was cut short; the game would have gone on, so the last state still has a value.
+    Truncated,
+}
+
+/// What the environment answers to an action.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// `size * size * 3` bytes: RGB, row by row.
+    pub frame: Vec<u8>,
+    pub reward: f32,
+    pub outcome: Outcome,
+}
+
+/// A game played one action at a time.
+pub trait Env: Send {
+    /// The actions' names. Action 0 is always `noop`.
+    fn actions(&self) -> &'static [&'static str];
+    /// Height and width of a frame in pixels.
+    fn frame_size(&self) -> usize;
+    /// Starts the next episode and returns its first frame.
+    fn reset(&mut self) -> Vec<u8>;
+    /// # Panics
+    /// If there is no such action, or no episode under way.
+    fn step(&mut self, action: usize) -> Step;
+    /// Lives left; 1 where a game has none.
+    fn lives(&self) -> u32;
+    /// What the scripted best player would do now; `None` where there is no such player.
+    fn scripted_action(&self) -> Option<usize>;
+    /// The current frame.
+    fn render(&self) -> Vec<u8>;
+    /// The full state, generators included.
+    fn snapshot(&self) -> Vec<u8>;
+    /// Goes to the state of a snapshot. After an error the environment is as it was.
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), EnvError>;
+}
+
+impl Env for Box<dyn Env> {
+    fn actions(&self) -> &'static [&'static str] {
+        (**self).actions()
+    }
+    fn frame_size(&self) -> usize {
+        (**self).frame_size()
+    }
+    fn reset(&mut self) -> Vec<u8> {
+        (**self).reset()
+    }
+    fn step(&mut self, action: usize) -> Step {
+        (**self).step(action)
+    }
+    fn lives(&self) -> u32 {
+        (**self).lives()
+    }
+    fn scripted_action(&self) -> Option<usize> {
+        (**self).scripted_action()
+    }
+    fn render(&self) -> Vec<u8> {
+        (**self).render()
+    }
+    fn snapshot(&self) -> Vec<u8> {
+        (**self).snapshot()
+    }
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), EnvError> {
+        (**self).restore(snapshot)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum EnvError {
+    #[error("unknown game `{game}`")]
+    UnknownGame {
+        game: String,
+        /// The game that was probably meant.
+        closest: Option<&'static str>,
+    },
+    #[error("frames of {size}x{size} pixels are not possible (choose from {FRAME_SIZES:?})")]
+    BadSize { size: usize },
+    #[error("an episode needs room for at least one step, but the time limit is 0")]
+    NoSteps,
+    #[error("cannot restore the environment: {reason}")]
+    Snapshot { reason: String },
+}
+
+impl EnvError {
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::UnknownGame {
+                closest: Some(name),
+                ..
+            } => format!("did you mean `{name}`?"),
+            Self::UnknownGame { .. } => format!("the games are {}", GAMES.join(", ")),
+            Self::BadSize { .. } => "set it with `--set env.frame_size=…`".into(),
+            Self::NoSteps => "set it with `--set env.max_steps.train=…`".into(),
+            Self::Snapshot { .. } => {
+                "the environment belongs to its checkpoint: resume from an older one with `--from-epoch N`".into()
+            }
+        }
+    }
+}
+
+/// A built-in game, cut off after `max_steps` steps and, if asked, with an episode for each life.
+pub fn make(
+    game: &str,
+    size: usize,
+    seed: u64,
+    end_on_life_loss: bool,
+    max_steps: u32,
+) -> Result<Box<dyn Env>, EnvError> {
+    if !FRAME_SIZES.contains(&size) {
+        return Err(EnvError::BadSize { size });
+    }
+    if max_steps == 0 {
+        return Err(EnvError::NoSteps);
+    }
+    let game: Box<dyn Env> = match game {
+        "catch" => Box::new(BoardGame::<catch::Catch>::new(size, seed)),
+        "paddle" => Box::new(BoardGame::<paddle::Paddle>::new(size, seed)),
+        "crossing" => Box::new(BoardGame::<crossing::Crossing>::new(size, seed)),
+        _ => {
+            return Err(EnvError::UnknownGame {
+                game: game.to_owned(),
+                closest: closest_game(game),
+            });
+        }
+    };
+    // The limit is inside: it counts over the whole game, not over one life.
+    let limited = TimeLimit::new(game, max_steps);
+    Ok(if end_on_life_loss {
+        Box::new(LifeLoss::new(limited))
+    } else {
+        Box::new(limited)
+    })
+}
+
+/// The known game within a slip or two of `name`.
+fn closest_game(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase();
+    let (edits, game) = GAMES
+        .iter()
+        .map(|&game| (strsim::levenshtein(&name, game), game))
+        .min()?;
+    (edits <= 2).then_some(game)
+}
+
+/// The returns of the scripted best player.
+///
+/// # Panics
+/// If the environment has no scripted player.
+pub fn play_scripted(env: &mut dyn Env, episodes: usize) -> Vec<f32> {
+    play(env, episodes, |env| {
+        env.scripted_action()
+            .expect("this environment has no scripted player")
+    })
+}
+
+/// The returns of a player that chooses each action with equal chance.
+pub fn play_random(env: &mut dyn Env, episodes: usize, rng: &mut impl Rng) -> Vec<f32> {
+    play(env, episodes, |env| {
+        rng.random_range(0..env.actions().len())
+    })
+}
+
+fn play(env: &mut dyn Env, episodes: usize, mut choose: impl FnMut(&dyn Env) -> usize) -> Vec<f32> {
+    (0..episodes)
+        .map(|_| {
+            env.reset();
+            let mut total = 0.0;
+            loop {
+                let action = choose(env);
+                let step = env.step(action);
+                total += step.reward;
+                if step.outcome != Outcome::Continues {
+                    return total;
+                }
+            }
+        })
+        .collect()
+}
+
+/// One layer of a snapshot: a line of JSON. A wrapper's line is followed by the snapshot of what it wraps,
+/// byte for byte, so an emulator may keep a binary state of its own.
+#[derive(Serialize, Deserialize)]
+struct Layer<S> {
+    layer: String,
+    state: S,
+}
+
+/// Only the name: read first, so that a foreign snapshot is called that and not damaged.
+#[derive(Deserialize)]
+struct LayerName {
+    layer: String,
+}
+
+fn pack(layer: &str, state: &impl Serialize, inner: &[u8]) -> Vec<u8> {
+    let layer = layer.to_owned();
+    let mut bytes =
+        serde_json::to_vec(&Layer { layer, state }).expect("plain data can be written as JSON");
+    bytes.push(b'\n');
+    bytes.extend_from_slice(inner);
+    bytes
+}
+
+/// The state of the outermost layer, which must be called `layer`, and the snapshot inside it.
+fn unpack<'a, S: DeserializeOwned>(
+    layer: &str,
+    snapshot: &'a [u8],
+) -> Result<(S, &'a [u8]), EnvError> {
+    let end = snapshot.iter().position(|&byte| byte == b'\n');
+    let end = end.ok_or_else(|| refused(format!("the state of `{layer}` is cut short")))?;
+    let (line, inner) = (&snapshot[..end], &snapshot[end + 1..]);
+    let damaged = |error| refused(format!("the state of `{layer}` is damaged ({error})"));
+    let found: LayerName = serde_json::from_slice(line).map_err(damaged)?;
+    if found.layer != layer {
+        return Err(refused(format!(
+            "the snapshot is of `{}`, not of `{layer}`",
+            found.layer
+        )));
+    }
+    let found: Layer<S> = serde_json::from_slice(line).map_err(damaged)?;
+    Ok((found.state, inner))
+}
+
+fn refused(reason: String) -> EnvError {
+    EnvError::Snapshot { reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    fn mean(returns: &[f32]) -> f32 {
+        returns.iter().sum::<f32>() / returns.len() as f32
+    }
+
+    fn scripted(game: &str, life_loss: bool, max_steps: u32, episodes: usize) -> Vec<f32> {
+        let mut env = make(game, 32, 11, life_loss, max_steps).unwrap();
+        play_scripted(&mut env, episodes)
+    }
+
+    fn random(game: &str, life_loss: bool, max_steps: u32, episodes: usize) -> Vec<f32> {
+        let mut env = make(game, 32, 12, life_loss, max_steps).unwrap();
+        play_random(&mut env, episodes, &mut ChaCha8Rng::seed_from_u64(13))
+    }
+
+    /// What a random player sees over `steps` steps, resetting where it must.
+    fn watch(env: &mut dyn Env, rng: &mut ChaCha8Rng, steps: usize) -> Vec<Step> {
+        let mut seen = Vec::new();
+        for _ in 0..steps {
+            let step = env.step(rng.random_range(0..env.actions().len()));
+            let over = step.outcome != Outcome::Continues;
+            seen.push(step);
+            if over {
+                seen.push(Step {
+                    frame: env.reset(),
+                    reward: 0.0,
+                    outcome: Outcome::Continues,
+                });
+            }
+        }
+        seen
+    }
+
+    fn start(game: &str, size: usize, seed: u64, life_loss: bool) -> Box<dyn Env> {
+        let mut env = make(game, size, seed, life_loss, 40).unwrap();
+        env.reset();
+        env
+    }
+
+    #[test]
+    fn a_seed_fixes_everything() {
+        for game in GAMES {
+            let see = |seed, size| {
+                let mut env = start(game, size, seed, true);
+                watch(&mut env, &mut ChaCha8Rng::seed_from_u64(0), 200)
+            };
+            assert_eq!(see(5, 32), see(5, 32), "{game}");
+            assert_ne!(see(5, 32), see(6, 32), "{game}");
+        }
+    }
+
+    #[test]
+    fn the_next_episode_is_another_one() {
+        for game in GAMES {
+            let mut env = make(game, 32, 1, false, 40).unwrap();
+            let mut starts: Vec<_> = (0..20).map(|_| env.reset()).collect();
+            starts.sort();
+            starts.dedup();
+            assert!(starts.len() > 5, "{game}: {} starts", starts.len());
+        }
+    }
+
+    #[test]
+    fn frames_of_64_are_frames_of_32_twice_as_large() {
+        for game in GAMES {
+            let see = |size| {
+                let mut env = start(game, size, 3, true);
+                assert_eq!(env.frame_size(), size);
+                watch(&mut env, &mut ChaCha8Rng::seed_from_u64(4), 100)
+            };
+            for (small, large) in see(32).iter().zip(see(64)) {
+                assert_eq!(small.frame.len(), 32 * 32 * 3);
+                let doubled: Vec<u8> = (0..64 * 64)
+                    .flat_map(|i| {
+                        let pixel = i / 64 / 2 * 32 + i % 64 / 2;
+                        small.frame[pixel * 3..][..3].to_vec()
+                    })
+                    .collect();
+                assert!(doubled == large.frame, "{game}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_restored_game_goes_on_as_the_first_did() {
+        for (game, life_loss) in GAMES.iter().flat_map(|game| [(game, true), (game, false)]) {
+            let mut rng = ChaCha8Rng::seed_from_u64(8);
+            let mut env = start(game, 32, 9, life_loss);
+            for round in 0..60 {
+                watch(&mut env, &mut rng, 1 + round % 5);
+                let snapshot = env.snapshot();
+                let mut other = make(game, 32, 1000, life_loss, 40).unwrap();
+                other.restore(&snapshot).unwrap();
+                assert_eq!(other.render(), env.render());
+                assert_eq!(other.snapshot(), snapshot);
+                let expected = watch(&mut env, &mut rng.clone(), 100);
+                assert!(expected == watch(&mut other, &mut rng, 100), "{game}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_game_restored_between_episodes_resets_as_the_first_did() {
+        let mut env = start("paddle", 32, 9, true);
+        while env.step(0).outcome == Outcome::Continues {}
+        let mut other = make("paddle", 32, 1000, true, 40).unwrap();
+        other.restore(&env.snapshot()).unwrap();
+        assert_eq!(other.reset(), env.reset());
+        assert_eq!(other.lives(), 2);
+    }
+
+    #[test]
+    fn foreign_and_damaged_snapshots_are_refused_and_change_nothing() {
+        let good = String::from_utf8(start("catch", 32, 1, false).snapshot()).unwrap();
+        let replaced = |from: &str, to: &str| {
+            assert!(good.contains(from), "{good}");
+            good.replace(from, to).into_bytes()
+        };
+        let cases = [
+            (start("paddle", 32, 1, false).snapshot(), "of `paddle`"),
+            (start("catch", 64, 1, false).snapshot(), "64 pixels"),
+            (start("catch", 32, 1, true).snapshot(), "of `life_loss`"),
+            (good.as_bytes()[..good.len() - 1].to_vec(), "cut short"),
+            (good.as_bytes()[..good.len() / 2].to_vec(), "cut short"),
+            (format!("{good}more").into_bytes(), "4 bytes too many"),
+            (replaced("\"ball_row\":0", "\"ball_row\":7"), "impossible"),
+            (replaced("\"ball_row\":0", "\"ball_row\":-1"), "damaged"),
+            (replaced("\"seed\"", "\"sead\""), "damaged"),
+            (b"\xff\x00\n".to_vec(), "damaged"),
+            (Vec::new(), "cut short"),
+        ];
+        for (snapshot, reason) in cases {
+            let mut env = start("catch", 32, 2, false);
+            let before = env.snapshot();
+            let error = env.restore(&snapshot).unwrap_err().to_string();
+            assert!(error.contains(reason), "`{error}` does not say {reason}");
+            assert_eq!(env.snapshot(), before);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_made_is_said() {
+        let error = |game, size, steps| make(game, size, 0, false, steps).err().unwrap();
+        assert_eq!(
+            error("cach", 64, 40).to_string(),
+            "no game `cach` (there are catch, paddle, crossing); did you mean `catch`?"
+        );
+        assert_eq!(
+            error("Pong", 64, 40).to_string(),
+            "no game `Pong` (there are catch, paddle, crossing)"
+        );
+        assert!(matches!(
+            error("catch", 48, 40),
+            EnvError::BadSize { size: 48 }
+        ));
+        assert!(matches!(error("catch", 64, 0), EnvError::NoSteps));
+    }
+
+    #[test]
+    fn catch_is_worth_one_at_best_and_minus_a_half_at_random() {
+        assert_eq!(scripted("catch", false, 100, 200), [1.0; 200]);
+        let random = mean(&random("catch", false, 100, 2000));
+        assert!((random + 0.5).abs() < 0.1, "{random}");
+    }
+
+    #[test]
+    fn paddle_is_worth_24_at_best_and_little_at_random() {
+        assert_eq!(scripted("paddle", false, 1000, 50), [24.0; 50]);
+        assert_eq!(scripted("paddle", true, 1000, 50), [24.0; 50]);
+        let random = mean(&random("paddle", false, 1000, 500));
+        assert!((0.5..6.0).contains(&random), "{random}");
+    }
+
+    #[test]
+    fn crossing_is_sparse_at_random_and_not_at_best() {
+        let best = scripted("crossing", false, 40, 200);
+        assert!(best.iter().all(|&crossings| crossings >= 3.0), "{best:?}");
+        let random = mean(&random("crossing", false, 40, 2000));
+        assert!((0.005..0.1).contains(&random), "{random}");
+    }
+
+    #[test]
+    #[should_panic(expected = "no action 3")]
+    fn an_action_that_does_not_exist_is_our_mistake() {
+        start("catch", 32, 0, false).step(3);
+    }
+
+    #[test]
+    #[should_panic(expected = "reset first")]
+    fn no_step_before_the_first_reset() {
+        make("catch", 32, 0, false, 10).unwrap().step(0);
+    }
+
+    #[test]
+    fn action_zero_is_the_noop() {
+        for game in GAMES {
+            assert_eq!(start(game, 32, 0, false).actions()[0], "noop");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A limit on the length of an episode.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Env, EnvError, Outcome, Step, pack, unpack};
+
+const LAYER: &str = "time_limit";
+
+/// Truncates an episode after `max_steps` steps. An episode that ends on that very step has ended.
+///
+/// Goes inside [`LifeLoss`](super::LifeLoss), so that it counts over all lives of a game.
+pub struct TimeLimit<E> {
+    inner: E,
+    max_steps: u32,
+    clock: Clock,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Clock {
+    /// Steps taken in this episode.
+    steps: u32,
+    over: bool,
+}
+
+impl<E: Env> TimeLimit<E> {
+    pub fn new(inner: E, max_steps: u32) -> Self {
+        assert!(max_steps > 0, "an episode has at least one step");
+        let clock = Clock {
+            steps: 0,
+            over: true,
+        };
+        Self {
+            inner,
+            max_steps,
+            clock,
+        }
+    }
+}
+
+impl<E: Env> Env for TimeLimit<E> {
+    fn actions(&self) -> &'static [&'static str] {
+        self.inner.actions()
+    }
+
+    fn frame_size(&self) -> usize {
+        self.inner.frame_size()
+    }
+
+    fn reset(&mut self) -> Vec<u8> {
+        self.clock = Clock {
+            steps: 0,
+            over: false,
+        };
+        self.inner.reset()
+    }
+
+    fn step(&mut self, action: usize) -> Step {
+        assert!(!self.clock.over, "the episode is over: reset first");
+        let mut step = self.inner.step(action);
+        self.clock.steps = self.clock.steps.saturating_add(1);
+        if step.outcome == Outcome::Continues && self.clock.steps >= self.max_steps {
+            step.outcome = Outcome::Truncated;
+        }
+        self.clock.over = step.outcome != Outcome::Continues;
+        step
+    }
+
+    fn lives(&self) -> u32 {
+        self.inner.lives()
+    }
+
+    fn scripted_action(&self) -> Option<usize> {
+        self.inner.scripted_action()
+    }
+
+    fn render(&self) -> Vec<u8> {
+        self.inner.render()
+    }
+
+    /// Without `max_steps`, which is the run's setting and no state: a resumed run may have another.
+    fn snapshot(&self) -> Vec<u8> {
+        pack(LAYER, &self.clock, &self.inner.snapshot())
+    }
+
+    fn restore(&mut self, snapshot: &[u8]) -> Result<(), EnvError> {
+        let (clock, inner) = unpack(LAYER, snapshot)?;
+        self.inner.restore(inner)?;
+        self.clock = clock;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{canvas::BoardGame, catch::Catch};
+    use super::*;
+
+    fn outcomes(max_steps: u32, steps: usize) -> Vec<Outcome> {
+        let mut env = TimeLimit::new(BoardGame::<Catch>::new(32, 1), max_steps);
+        env.reset();
+        (0..steps).map(|_| env.step(0).outcome).collect()
+    }
+
+    #[test]
+    fn a_cut_is_told_from_an_end() {
+        use Outcome::*;
+        assert_eq!(outcomes(3, 3), [Continues, Continues, Truncated]);
+        // `catch` ends by itself after seven steps, whether or not the limit is the same.
+        assert_eq!(outcomes(7, 7)[6], Ended);
+        assert_eq!(outcomes(8, 7)[6], Ended);
+    }
+
+    #[test]
+    fn each_episode_has_the_whole_time() {
+        let mut env = TimeLimit::new(BoardGame::<Catch>::new(32, 1), 3);
+        for _ in 0..3 {
+            env.reset();
+            assert_eq!(env.step(0).outcome, Outcome::Continues);
+            assert_eq!(env.step(0).outcome, Outcome::Continues);
+            assert_eq!(env.step(0).outcome, Outcome::Truncated);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "reset first")]
+    fn no_step_after_a_cut() {
+        outcomes(3, 4);
+    }
+}

@@ -1,0 +1,266 @@
+//! Dreaming: the controller acts, the world model answers (paper, section method-infer, Alg. train_C).
+//!
+//! The default mode takes two world-model calls a step: fold the block of observation and action into
+//! the state, then ask the prediction tokens for the whole next observation.
+
+use burn::tensor::{Int, Tensor};
+use rand::Rng;
+
+use crate::actor_critic::{ActorCritic, ControllerState, Experience};
+use crate::config::{self, AfterEnd, BurnInInputs, Rewards};
+use crate::retnet::RetNetState;
+use crate::returns::lambda_returns;
+use crate::sampling::sample;
+use crate::tokenizer::code_grid;
+use crate::world_model::WorldModel;
+
+/// A dream in progress: it steps like an environment, for a batch of dreams at once.
+pub struct Dream<'a> {
+    world_model: &'a WorldModel,
+    codes: &'a Tensor<2>,
+    state: RetNetState,
+    /// The observations now, `[batch, K]`
+    tokens: Tensor<2, Int>,
+}
+
+/// What a step of a dream gave.
+pub struct DreamStep {
+    /// `[batch]`
+    pub rewards: Vec<f32>,
+    pub ends: Vec<bool>,
+}
+
+impl<'a> Dream<'a> {
+    /// A dream that starts at the last observation of a real context.
+    /// # Shapes
+    /// - `tokens`: `[batch, context, K]`; `actions`: `[batch, context - 1]`, those between the observations
+    pub fn start(
+        world_model: &'a WorldModel,
+        codes: &'a Tensor<2>,
+        tokens: Tensor<3, Int>,
+        actions: Tensor<2, Int>,
+    ) -> Self {
+        let [_, context, _] = tokens.dims();
+        let state = if context > 1 {
+            let past = tokens.clone().narrow(1, 0, context - 1);
+            world_model
+                .fold(codes, past, actions, &RetNetState::empty())
+                .1
+        } else {
+            RetNetState::empty()
+        };
+        Self {
+            world_model,
+            codes,
+            state,
+            tokens: tokens.narrow(1, context - 1, 1).squeeze_dim(1),
+        }
+    }
+
+    /// The observations now, `[batch, K]`.
+    pub fn tokens(&self) -> Tensor<2, Int> {
+        self.tokens.clone()
+    }
+
+    /// Takes the actions (`[batch]`), draws reward and end, and, when `observe`, the next observation;
+    /// the last step of a dream has no use for one.
+    pub fn step(
+        &mut self,
+        actions: Tensor<1, Int>,
+        observe: bool,
+        rng: &mut impl Rng,
+    ) -> DreamStep {
+        let [batch, k] = self.tokens.dims();
+        let block = self.tokens.clone().reshape([batch, 1, k]);
+        let (output, state) =
+            self.world_model
+                .fold(self.codes, block, actions.reshape([batch, 1]), &self.state);
+        self.state = state;
+        let (reward_logits, end_logits) = self.world_model.outcome_logits(output);
+        let rewards = match self.world_model.rewards() {
+            Rewards::Sign => sample(reward_logits, rng).float() - 1.0,
+            Rewards::Continuous => reward_logits.reshape([batch]),
+        };
+        let ends = sample(end_logits, rng);
+        if observe {
+            let logits = self.world_model.observation_logits(&self.state);
+            let [_, _, vocabulary] = logits.dims();
+            let drawn = sample(logits.reshape([batch * k, vocabulary]), rng);
+            self.tokens = drawn.reshape([batch, k]);
+        }
+        DreamStep {
+            rewards: host(rewards),
+            ends: host_ints(ends).into_iter().map(|e| e == 1).collect(),
+        }
+    }
+}
+
+/// Replay segments that dreams start from; padded on the left.
+#[derive(Clone, Debug)]
+pub struct DreamStarts {
+    /// `[batch, burn_in + 1, K]`; the last observation is the dream's first
+    pub tokens: Tensor<3, Int>,
+    /// `[batch, burn_in]`, those between the observations
+    pub actions: Tensor<2, Int>,
+    /// `[batch, burn_in]`, 1 = a real step
+    pub mask: Tensor<2>,
+}
+
+/// Numbers that tell how a batch of dreams went.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DreamStats {
+    pub mean_return: f64,
+    pub end_share: f64,
+    pub mean_value: f64,
+}
+
+/// Warms the LSTM with real steps; a padded step leaves the state as it is.
+/// # Shapes
+/// - `tokens`: `[batch, steps, K]`, `actions`, `mask`: `[batch, steps]`
+pub fn burn_in(
+    controller: &ActorCritic,
+    codes: &Tensor<2>,
+    tokens: Tensor<3, Int>,
+    actions: Tensor<2, Int>,
+    mask: Tensor<2>,
+    inputs: BurnInInputs,
+) -> ControllerState {
+    let [batch, steps, _] = tokens.dims();
+    let mut state = controller.initial_state(batch);
+    for t in 0..steps {
+        let now: Tensor<2, Int> = tokens.clone().narrow(1, t, 1).squeeze_dim(1);
+        let mut next = controller.observe(code_grid(codes.clone(), now), state.clone());
+        if inputs == BurnInInputs::ObservationsAndActions {
+            let action = actions.clone().narrow(1, t, 1).squeeze_dim(1);
+            next = controller.act(action, next);
+        }
+        state = next.or_where_masked(state, &mask.clone().narrow(1, t, 1));
+    }
+    state
+}
+
+/// Dreams `steps` observations on from each start, with the policy's own actions, and tells what the
+/// controller can learn from it. `controller` has gradients; the world model has none.
+pub fn imagine(
+    controller: &ActorCritic,
+    world_model: &WorldModel,
+    codes: &Tensor<2>,
+    starts: DreamStarts,
+    steps: usize,
+    config: &config::ActorCritic,
+    rng: &mut impl Rng,
+) -> (Experience, DreamStats) {
+    let [batch, length, k] = starts.tokens.dims();
+    let warm = controller.valid_burn_in(codes, &starts, config.burn_in_inputs);
+    let context = world_model.context();
+    let mut dream = Dream::start(
+        world_model,
+        codes,
+        starts
+            .tokens
+            .narrow(1, length - context, context)
+            .reshape([batch, context, k]),
+        starts.actions.narrow(1, length - context, context - 1),
+    );
+
+    let mut state = warm;
+    let (mut logits, mut values, mut actions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut rewards = vec![Vec::with_capacity(steps); batch];
+    let mut ends = vec![Vec::with_capacity(steps); batch];
+    for t in 0..steps {
+        state = controller.observe(code_grid(codes.clone(), dream.tokens()), state);
+        let heads = controller.heads(&state);
+        values.push(heads.values);
+        if t + 1 == steps {
+            break; // the last observation is only there for its value
+        }
+        let action = sample(heads.logits.clone().inner(), rng);
+        logits.push(heads.logits);
+        actions.push(action.clone());
+        state = controller.act(action.clone(), state);
+        let step = dream.step(action, true, rng);
+        for b in 0..batch {
+            rewards[b].push(step.rewards[b]);
+            ends[b].push(step.ends[b]);
+        }
+    }
+
+    let values: Tensor<2> = Tensor::stack(values, 1);
+    let value_rows = host(values.clone().inner().reshape([batch * steps]));
+    let used = steps - 1;
+    let (mut returns, mut weights) = (Vec::new(), Vec::new());
+    for b in 0..batch {
+        let row = &value_rows[b * steps..(b + 1) * steps];
+        let g = lambda_returns(
+            &rewards[b],
+            &ends[b],
+            row,
+            config.discount as f32,
+            config.lambda as f32,
+        );
+        returns.extend_from_slice(&g[..used]);
+        let over = ends[b].iter().scan(false, |over, end| {
+            let before = *over;
+            *over |= *end;
+            Some(before)
+        });
+        weights.extend(over.map(|over| match config.after_end {
+            AfterEnd::Ignore if over => 0.0f32,
+            _ => 1.0,
+        }));
+    }
+    let stats = DreamStats {
+        mean_return: rewards
+            .iter()
+            .zip(&ends)
+            .map(|(r, e)| {
+                let length = e.iter().position(|e| *e).map_or(used, |i| i + 1);
+                f64::from(r[..length].iter().sum::<f32>())
+            })
+            .sum::<f64>()
+            / batch as f64,
+        end_share: ends.iter().filter(|e| e.contains(&true)).count() as f64 / batch as f64,
+        mean_value: value_rows.iter().map(|v| f64::from(*v)).sum::<f64>() / value_rows.len() as f64,
+    };
+    let device = codes.device();
+    let table = |v: Vec<f32>| Tensor::<1>::from_floats(&v[..], &device).reshape([batch, used]);
+    let experience = Experience {
+        logits: Tensor::stack(logits, 1),
+        values: values.narrow(1, 0, used),
+        actions: Tensor::stack(actions, 1),
+        returns: table(returns),
+        weights: table(weights),
+    };
+    (experience, stats)
+}
+
+impl ActorCritic {
+    /// Burn-in needs no gradient, so it runs on an inference copy.
+    fn valid_burn_in(
+        &self,
+        codes: &Tensor<2>,
+        starts: &DreamStarts,
+        inputs: BurnInInputs,
+    ) -> ControllerState {
+        use burn::module::Module;
+        let [_, steps] = starts.actions.dims();
+        burn_in(
+            &self.valid(),
+            codes,
+            starts.tokens.clone().narrow(1, 0, steps),
+            starts.actions.clone(),
+            starts.mask.clone(),
+            inputs,
+        )
+    }
+}
+
+/// A float tensor's values on the host.
+pub(crate) fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.try_into_vec_as().expect("the device answers")
+}
+
+/// An integer tensor's values on the host.
+pub(crate) fn host_ints<const D: usize>(tensor: Tensor<D, Int>) -> Vec<i64> {
+    tensor.try_into_vec_as().expect("the device answers")
+}

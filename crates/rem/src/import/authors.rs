@@ -1,0 +1,223 @@
+//! The names, layouts and sizes of the authors' PyTorch agents, brought to ours.
+//!
+//! Linear weights are stored as `[out, in]` there and `[in, out]` here; norms call their scale `weight`.
+//! The embedding table there holds observation rows, action rows and a pad row, of which a model with
+//! shared codes uses the action rows; of K + 1 prediction embeddings the last is never used.
+
+use crate::weights::{Array, Arrays, under};
+
+/// An agent's components in our names, and the sizes that its shapes tell.
+#[derive(Clone, Debug)]
+pub struct AuthorsAgent {
+    pub tokenizer: Arrays,
+    pub world_model: Arrays,
+    pub actor_critic: Arrays,
+    sizes: Sizes,
+}
+
+#[derive(Clone, Debug)]
+struct Sizes {
+    vocabulary: usize,
+    embedding: usize,
+    channels: usize,
+    downsamplings: usize,
+    layers: usize,
+    heads: usize,
+    feed_forward: usize,
+    lstm: usize,
+    actions: usize,
+    tokens_per_obs: usize,
+}
+
+impl AuthorsAgent {
+    pub fn new(arrays: &Arrays) -> Result<Self, String> {
+        let shape = |name: &str| {
+            let found = arrays.get(name).map(|a| a.shape.clone());
+            found.ok_or_else(|| format!("`{name}` is missing"))
+        };
+        let count = |prefix: &str, suffix: &str| {
+            (0..)
+                .take_while(|i| arrays.contains_key(&format!("{prefix}.{i}{suffix}")))
+                .count()
+        };
+        let codes = shape("tokenizer.embedding.weight")?;
+        let thetas = shape("world_model._model.layers.0.retention.thetas")?;
+        let placeholders = shape("world_model.placeholder_embeddings.weight")
+            .map_err(|e| format!("{e}: only agents with POP can be imported so far"))?;
+        let sizes = Sizes {
+            vocabulary: codes[0],
+            embedding: codes[1],
+            channels: shape("tokenizer.encoder.in_conv.weight")?[0],
+            downsamplings: count("tokenizer.encoder.blocks", ".0.weight"),
+            layers: count("world_model._model.layers", ".norm1.weight"),
+            heads: codes[1] / thetas[0].max(1),
+            feed_forward: shape("world_model._model.layers.0.linear1.weight")?[0],
+            lstm: shape("actor_critic.actor_linear.weight")?[1],
+            actions: shape("actor_critic.actor_linear.weight")?[0],
+            tokens_per_obs: placeholders[0] - 1,
+        };
+        Ok(Self {
+            tokenizer: tokenizer(under(arrays, "tokenizer"))?,
+            world_model: world_model(under(arrays, "world_model"), sizes.vocabulary)?,
+            actor_critic: actor_critic(under(arrays, "actor_critic"))?,
+            sizes,
+        })
+    }
+
+    pub fn actions(&self) -> usize {
+        self.sizes.actions
+    }
+
+    /// The overrides that make a config of the agent's sizes.
+    pub fn overrides(&self, game: &str) -> Vec<String> {
+        let s = &self.sizes;
+        let frame_size = s.tokens_per_obs.isqrt() << s.downsamplings;
+        [
+            ("env.frame_size", frame_size),
+            ("tokenizer.vocabulary", s.vocabulary),
+            ("tokenizer.embedding", s.embedding),
+            ("tokenizer.channels", s.channels),
+            ("tokenizer.downsamplings", s.downsamplings),
+            ("world_model.layers", s.layers),
+            ("world_model.heads", s.heads),
+            ("world_model.feed_forward", s.feed_forward),
+            ("actor_critic.lstm", s.lstm),
+        ]
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .chain([format!("env.game={game}")])
+        .collect()
+    }
+}
+
+/// Our name for a part of a norm.
+fn norm_part(part: &str) -> Option<&'static str> {
+    match part {
+        "weight" => Some("gamma"),
+        "bias" => Some("beta"),
+        _ => None,
+    }
+}
+
+/// Renames every array by `rule`, which gives the new name and whether to transpose, or nothing to drop it.
+fn renamed(
+    arrays: Arrays,
+    rule: impl Fn(&[&str]) -> Option<(String, bool)>,
+    dropped: impl Fn(&str) -> bool,
+) -> Result<Arrays, String> {
+    let mut out = Arrays::new();
+    for (name, array) in arrays {
+        if dropped(&name) {
+            continue;
+        }
+        let parts: Vec<&str> = name.split('.').collect();
+        let (new, transpose) = rule(&parts).ok_or_else(|| format!("unexpected weight `{name}`"))?;
+        let array = if transpose && array.shape.len() == 2 {
+            array.transposed()
+        } else {
+            array
+        };
+        out.insert(new, array);
+    }
+    Ok(out)
+}
+
+/// The tokenizer's weights, from names below `tokenizer.`.
+pub fn tokenizer(arrays: Arrays) -> Result<Arrays, String> {
+    let rule = |parts: &[&str]| {
+        let name = match parts {
+            ["embedding", "weight"] => "codebook".to_string(),
+            [conv @ ("pre_quant_conv" | "post_quant_conv"), part] => format!("{conv}.{part}"),
+            [net, "in_conv", part] => format!("{net}.in_conv.{part}"),
+            [net, "blocks", i, "0", part] => format!("{net}.blocks.{i}.norm.{}", norm_part(part)?),
+            ["encoder", "blocks", i, "2", "conv", part] => {
+                format!("encoder.blocks.{i}.down.{part}")
+            }
+            ["decoder", "blocks", i, "2", "conv", part] => format!("decoder.blocks.{i}.up.{part}"),
+            [net, "blocks", i, "3", part] => format!("{net}.blocks.{i}.conv.{part}"),
+            [net, "out_conv" | "out_block", "0", part] => {
+                format!("{net}.out_norm.{}", norm_part(part)?)
+            }
+            [net, "out_conv" | "out_block", "2", part] => format!("{net}.out_conv.{part}"),
+            _ => return None,
+        };
+        Some((name, false))
+    };
+    // The perceptual network is not part of an agent, though some checkpoints carry it.
+    renamed(arrays, rule, |name| name.starts_with("lpips."))
+}
+
+/// The world model's weights, from names below `world_model.`.
+pub fn world_model(mut arrays: Arrays, vocabulary: usize) -> Result<Arrays, String> {
+    let embedding = arrays
+        .remove("embedding.weight")
+        .ok_or("`embedding.weight` is missing")?;
+    let placeholders = arrays.remove("placeholder_embeddings.weight");
+    let rule = |parts: &[&str]| {
+        let name = match parts {
+            ["_model", "layers", l, norm @ ("norm1" | "norm2"), part] => {
+                format!("retnet.layers.{l}.{norm}.{}", norm_part(part)?)
+            }
+            [
+                "_model",
+                "layers",
+                l,
+                linear @ ("linear1" | "linear2"),
+                part,
+            ] => {
+                format!("retnet.layers.{l}.{linear}.{part}")
+            }
+            ["_model", "layers", l, "retention", projection, part] => {
+                format!("retnet.layers.{l}.{projection}.{part}")
+            }
+            [head, "0", part] => format!("{head}.hidden.{part}"),
+            [head, "2", part] => format!("{head}.out.{part}"),
+            _ => return None,
+        };
+        Some((name, true))
+    };
+    let mut out = renamed(arrays, rule, |name| name.ends_with(".thetas"))?;
+    let rows = embedding.shape.first().copied().unwrap_or(0);
+    if rows < vocabulary + 2 {
+        return Err(format!(
+            "`embedding.weight` has {rows} rows, too few for {vocabulary} codes"
+        ));
+    }
+    out.insert(
+        "action_embeddings".into(),
+        rows_of(&embedding, vocabulary, rows - 1),
+    );
+    if let Some(placeholders) = placeholders {
+        let k = placeholders.shape[0] - 1;
+        out.insert("prediction_tokens".into(), rows_of(&placeholders, 0, k));
+    }
+    Ok(out)
+}
+
+/// The controller's weights, from names below `actor_critic.`.
+pub fn actor_critic(arrays: Arrays) -> Result<Arrays, String> {
+    let rule = |parts: &[&str]| {
+        let (name, transpose) = match parts {
+            ["convs", i, "0", part] => (format!("convs.{i}.{part}"), false),
+            ["dense", "0", part] => (format!("dense.{part}"), true),
+            ["rnn", "weight_ih"] => ("lstm.input.weight".into(), true),
+            ["rnn", "bias_ih"] => ("lstm.input.bias".into(), false),
+            ["rnn", "weight_hh"] => ("lstm.hidden.weight".into(), true),
+            ["rnn", "bias_hh"] => ("lstm.hidden.bias".into(), false),
+            ["actions_embeddings", "weight"] => ("action_embeddings".into(), false),
+            ["actor_linear", part] => (format!("actor.{part}"), true),
+            ["critic_linear", part] => (format!("critic.{part}"), true),
+            _ => return None,
+        };
+        Some((name, transpose))
+    };
+    renamed(arrays, rule, |_| false)
+}
+
+fn rows_of(array: &Array, from: usize, to: usize) -> Array {
+    let width = array.shape[1];
+    Array {
+        shape: vec![to - from, width],
+        data: array.data[from * width..to * width].to_vec(),
+    }
+}

@@ -1,0 +1,495 @@
+//! Pictures of a run: reconstructions, episodes, and dreams beside reality, as PNG and GIF.
+//!
+//! A frame here is the `size * size * 3` bytes of a square RGB observation, rows from the top.
+//! Frames are enlarged by whole factors without smoothing: what you see is what the agent sees.
+
+mod font;
+
+use std::io::{self, Cursor};
+use std::path::Path;
+
+use image::codecs::gif::{GifEncoder, Repeat};
+use image::{Delay, Frame, ImageResult, RgbImage, RgbaImage};
+
+use crate::files::{failed, write_atomic};
+
+/// Red, green, blue.
+pub type Colour = [u8; 3];
+
+const BACKGROUND: Colour = [24, 26, 31];
+const TEXT: Colour = [222, 224, 230];
+const FAINT: Colour = [150, 155, 166];
+/// What the environment showed.
+const REAL: Colour = [122, 200, 190];
+/// What a model made up.
+const MADE_UP: Colour = [240, 180, 110];
+
+const MARGIN: usize = 12;
+const GAP: usize = 4;
+/// Pixels of a letter's dot in labels and captions.
+const LETTER: usize = 2;
+/// The same where a caption must fit below a small frame.
+const SMALL_LETTER: usize = 1;
+
+/// An RGB picture to draw on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canvas {
+    pub width: usize,
+    pub height: usize,
+    /// `width * height * 3` bytes, rows from the top.
+    pub rgb: Vec<u8>,
+}
+
+impl Canvas {
+    /// A canvas of one colour.
+    pub fn new(width: usize, height: usize, colour: Colour) -> Self {
+        let rgb = colour.repeat(width * height);
+        Self { width, height, rgb }
+    }
+
+    /// Fills a rectangle; what lies outside of the canvas is cut off.
+    fn fill(&mut self, x: usize, y: usize, width: usize, height: usize, colour: Colour) {
+        let right = (x + width).min(self.width);
+        for row in y..(y + height).min(self.height) {
+            for column in x..right {
+                let at = (row * self.width + column) * 3;
+                self.rgb[at..at + 3].copy_from_slice(&colour);
+            }
+        }
+    }
+
+    /// Draws a frame with its upper left corner at (x, y), each of its pixels a square of `scale` pixels.
+    pub fn blit(&mut self, frame: &[u8], size: usize, x: usize, y: usize, scale: usize) {
+        assert_eq!(
+            frame.len(),
+            size * size * 3,
+            "a frame is size * size * 3 bytes"
+        );
+        for (place, pixel) in frame.as_chunks::<3>().0.iter().enumerate() {
+            let (row, column) = (place / size, place % size);
+            self.fill(x + column * scale, y + row * scale, scale, scale, *pixel);
+        }
+    }
+
+    /// Writes one line of text with its upper left corner at (x, y), in letters of [`text_width`] and [`TEXT_HEIGHT`].
+    pub fn text(&mut self, x: usize, y: usize, text: &str, colour: Colour) {
+        self.text_scaled(x, y, text, colour, LETTER);
+    }
+
+    fn text_scaled(&mut self, x: usize, y: usize, text: &str, colour: Colour, letter: usize) {
+        for (place, character) in text.chars().enumerate() {
+            let left = x + place * font::ADVANCE * letter;
+            for row in 0..font::GLYPH_HEIGHT {
+                for column in 0..font::GLYPH_WIDTH {
+                    if font::has_ink(character, column, row) {
+                        let (x, y) = (left + column * letter, y + row * letter);
+                        self.fill(x, y, letter, letter, colour);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the picture as a PNG file, atomically.
+    pub fn save_png(&self, path: &Path) -> io::Result<()> {
+        let mut bytes = Cursor::new(Vec::new());
+        let image = RgbImage::from_raw(self.width as u32, self.height as u32, self.rgb.clone());
+        let image = image.expect("a canvas holds width * height * 3 bytes");
+        image
+            .write_to(&mut bytes, image::ImageFormat::Png)
+            .map_err(|error| failed("write", path)(io::Error::other(error)))?;
+        write_atomic(path, bytes.get_ref())
+    }
+}
+
+/// Height of a line of [`Canvas::text`] in pixels, without the tails below the baseline (four more).
+pub const TEXT_HEIGHT: usize = font::CAPITAL_HEIGHT * LETTER;
+
+/// Width of `text` as [`Canvas::text`] draws it, in pixels.
+pub fn text_width(text: &str) -> usize {
+    scaled_width(text, LETTER)
+}
+
+fn scaled_width(text: &str, letter: usize) -> usize {
+    text.chars().count() * font::ADVANCE * letter
+}
+
+/// Writes an animation that loops for ever, atomically. All canvases have the size of the first.
+///
+/// A frame with at most 256 colours keeps them exactly; more are reduced by a neural quantiser, frame by frame.
+/// GIF counts in hundredths of a second, and browsers slow anything below two of them down to ten, so 20 ms is the least.
+pub fn save_gif(path: &Path, frames: &[Canvas], delay_ms: u32) -> io::Result<()> {
+    if frames.is_empty() {
+        let error = io::Error::new(io::ErrorKind::InvalidInput, "an animation needs a frame");
+        return Err(failed("write", path)(error));
+    }
+    let bytes = encode_gif(frames, delay_ms.max(20))
+        .map_err(|error| failed("write", path)(io::Error::other(error)))?;
+    write_atomic(path, &bytes)
+}
+
+fn encode_gif(frames: &[Canvas], delay_ms: u32) -> ImageResult<Vec<u8>> {
+    /// It learns its palette from every tenth pixel: plenty, since our frames are enlarged.
+    const QUANTISER_SPEED: i32 = 10;
+    let (width, height) = (frames[0].width, frames[0].height);
+    let mut bytes = Vec::new();
+    let mut encoder = GifEncoder::new_with_speed(&mut bytes, QUANTISER_SPEED);
+    encoder.set_repeat(Repeat::Infinite)?;
+    for frame in frames {
+        assert_eq!(
+            (frame.width, frame.height),
+            (width, height),
+            "frames of one animation have one size"
+        );
+        let pixels = frame.rgb.as_chunks::<3>().0;
+        let rgba = pixels.iter().flat_map(|&[r, g, b]| [r, g, b, 255]);
+        let image = RgbaImage::from_raw(width as u32, height as u32, rgba.collect())
+            .expect("a canvas holds width * height * 3 bytes");
+        let delay = Delay::from_numer_denom_ms(delay_ms, 1);
+        encoder.encode_frame(Frame::from_parts(image, 0, 0, delay))?;
+    }
+    drop(encoder); // writes the trailer
+    Ok(bytes)
+}
+
+/// Original frames above their reconstructions, eight pairs a row.
+pub fn reconstruction_sheet(
+    size: usize,
+    originals: &[Vec<u8>],
+    reconstructions: &[Vec<u8>],
+) -> Canvas {
+    const COLUMNS: usize = 8;
+    assert_eq!(
+        originals.len(),
+        reconstructions.len(),
+        "each frame has its reconstruction"
+    );
+    let labels = [("frames", REAL), ("reconstructions", MADE_UP)];
+    let pairs: Vec<Pair> = originals
+        .iter()
+        .zip(reconstructions)
+        .map(|(above, below)| Pair {
+            above,
+            below,
+            caption: "",
+        })
+        .collect();
+    sheet(size, labels, &pairs, COLUMNS, 96)
+}
+
+/// An imagined step and what the environment did at the same time.
+#[derive(Clone, Debug)]
+pub struct DreamStep {
+    pub dream: Vec<u8>,
+    pub reality: Vec<u8>,
+    /// Fields parted by two spaces: "step 4  action right  reward +1.0 / +0.9". [`dream_strip`] gives each its own line.
+    pub caption: String,
+}
+
+/// A still of a dream: reality above, the dream below, one column per step, captions underneath.
+/// Of more than `columns` steps it takes that many at even distances, the first and the last among them.
+pub fn dream_strip(size: usize, steps: &[DreamStep], columns: usize) -> Canvas {
+    let labels = [("reality", REAL), ("dream", MADE_UP)];
+    let pairs: Vec<Pair> = spread(steps.len(), columns)
+        .map(|step| &steps[step])
+        .map(|step| Pair {
+            above: &step.reality,
+            below: &step.dream,
+            caption: &step.caption,
+        })
+        .collect();
+    sheet(size, labels, &pairs, columns, 112)
+}
+
+/// At most `wanted` indices below `count`, at even distances, both ends included.
+fn spread(count: usize, wanted: usize) -> impl Iterator<Item = usize> {
+    let taken = count.min(wanted);
+    (0..taken).map(move |place| match taken {
+        1 => 0,
+        _ => place * (count - 1) / (taken - 1),
+    })
+}
+
+struct Pair<'a> {
+    above: &'a [u8],
+    below: &'a [u8],
+    caption: &'a str,
+}
+
+/// Pairs of frames in bands of `columns`, labels at the left, the fields of each caption below its pair.
+fn sheet(
+    size: usize,
+    labels: [(&str, Colour); 2],
+    pairs: &[Pair],
+    columns: usize,
+    least_width: usize,
+) -> Canvas {
+    let scale = least_width.div_ceil(size);
+    let side = size * scale;
+    let columns = columns.min(pairs.len()).max(1);
+    let bands = pairs.len().div_ceil(columns).max(1);
+    let caption_line = (font::GLYPH_HEIGHT + 2) * SMALL_LETTER;
+    let caption_lines = pairs.iter().map(|pair| fields(pair.caption).count()).max();
+    let captions = match caption_lines.unwrap_or(0) {
+        0 => 0,
+        lines => GAP + lines * caption_line,
+    };
+    let label_width = labels.iter().map(|(label, _)| text_width(label)).max();
+    let left = MARGIN + label_width.unwrap_or(0) + MARGIN;
+    let band_height = 2 * side + GAP + captions + MARGIN;
+    let width = left + columns * (side + GAP) - GAP + MARGIN;
+
+    let mut canvas = Canvas::new(width, MARGIN + bands * band_height, BACKGROUND);
+    for (band, pairs) in pairs.chunks(columns).enumerate() {
+        let top = MARGIN + band * band_height;
+        for (row, (label, colour)) in labels.into_iter().enumerate() {
+            let middle = top + row * (side + GAP) + side / 2;
+            let x = left - MARGIN - text_width(label);
+            canvas.text(x, middle.saturating_sub(TEXT_HEIGHT / 2), label, colour);
+        }
+        for (column, pair) in pairs.iter().enumerate() {
+            let x = left + column * (side + GAP);
+            canvas.blit(pair.above, size, x, top, scale);
+            canvas.blit(pair.below, size, x, top + side + GAP, scale);
+            for (line, field) in fields(pair.caption).enumerate() {
+                let y = top + 2 * side + 2 * GAP + line * caption_line;
+                let colour = if line == 0 { TEXT } else { FAINT };
+                canvas.text_scaled(x, y, field, colour, SMALL_LETTER);
+            }
+        }
+    }
+    canvas
+}
+
+fn fields(caption: &str) -> impl Iterator<Item = &str> {
+    caption
+        .split("  ")
+        .map(str::trim)
+        .filter(|field| !field.is_empty())
+}
+
+/// The frames of an episode, enlarged, each with a line of text below: `caption(i)` for the i-th.
+pub fn episode_frames(
+    size: usize,
+    frames: &[Vec<u8>],
+    caption: impl Fn(usize) -> String,
+) -> Vec<Canvas> {
+    let captions: Vec<String> = (0..frames.len()).map(caption).collect();
+    let panels: Vec<[Panel; 1]> = frames
+        .iter()
+        .map(|frame| [Panel { title: None, frame }])
+        .collect();
+    film(size, &panels, &captions)
+}
+
+/// The animation of a dream: reality at the left, the dream at the right, the step's caption below.
+pub fn dream_beside_reality(size: usize, steps: &[DreamStep]) -> Vec<Canvas> {
+    let captions: Vec<&str> = steps.iter().map(|step| step.caption.as_str()).collect();
+    let panels: Vec<[Panel; 2]> = steps
+        .iter()
+        .map(|step| {
+            [
+                Panel {
+                    title: Some(("REALITY", REAL)),
+                    frame: &step.reality,
+                },
+                Panel {
+                    title: Some(("DREAM", MADE_UP)),
+                    frame: &step.dream,
+                },
+            ]
+        })
+        .collect();
+    film(size, &panels, &captions)
+}
+
+struct Panel<'a> {
+    title: Option<(&'static str, Colour)>,
+    frame: &'a [u8],
+}
+
+/// One canvas per moment: its panels side by side, titles above, the caption below.
+fn film<const N: usize>(
+    size: usize,
+    moments: &[[Panel; N]],
+    captions: &[impl AsRef<str>],
+) -> Vec<Canvas> {
+    const LEAST_WIDTH: usize = 256;
+    let scale = LEAST_WIDTH.div_ceil(size);
+    let side = size * scale;
+    let inner = N * (side + MARGIN) - MARGIN;
+    // One letter size for the whole film, lest the text jump: the large one if every caption fits.
+    let longest = captions.iter().map(|c| text_width(c.as_ref())).max();
+    let letter = match longest {
+        Some(width) if width > inner => SMALL_LETTER,
+        _ => LETTER,
+    };
+    let titled = moments.iter().flatten().any(|panel| panel.title.is_some());
+    let top = MARGIN + if titled { TEXT_HEIGHT + MARGIN / 2 } else { 0 };
+    let caption_top = top + side + MARGIN;
+    let height = caption_top + font::CAPITAL_HEIGHT * letter + MARGIN;
+
+    let draw = |(panels, caption): (&[Panel; N], &_)| {
+        let mut canvas = Canvas::new(inner + 2 * MARGIN, height, BACKGROUND);
+        for (place, panel) in panels.iter().enumerate() {
+            let x = MARGIN + place * (side + MARGIN);
+            if let Some((title, colour)) = panel.title {
+                canvas.text(x, MARGIN, title, colour);
+            }
+            canvas.blit(panel.frame, size, x, top, scale);
+        }
+        let caption: &str = AsRef::as_ref(caption);
+        canvas.text_scaled(MARGIN, caption_top, caption, TEXT, letter);
+        canvas
+    };
+    moments.iter().zip(captions).map(draw).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::BufReader;
+
+    use image::AnimationDecoder;
+    use image::codecs::gif::GifDecoder;
+
+    use super::*;
+
+    /// A frame whose pixels all differ: the place is in red and green, the seed in blue.
+    fn frame(size: usize, seed: u8) -> Vec<u8> {
+        (0..size * size)
+            .flat_map(|i| [(i / size) as u8, (i % size) as u8, seed])
+            .collect()
+    }
+
+    fn pixel(canvas: &Canvas, x: usize, y: usize) -> Colour {
+        canvas.rgb.as_chunks::<3>().0[y * canvas.width + x]
+    }
+
+    fn holds(canvas: &Canvas, colour: Colour) -> usize {
+        let pixels = canvas.rgb.as_chunks::<3>().0;
+        pixels.iter().filter(|pixel| **pixel == colour).count()
+    }
+
+    fn read_gif(path: &Path) -> Vec<(RgbImage, u32)> {
+        let decoder = GifDecoder::new(BufReader::new(File::open(path).unwrap())).unwrap();
+        let frames = decoder.into_frames().collect_frames().unwrap();
+        let convert = |frame: Frame| {
+            let (delay, _) = frame.delay().numer_denom_ms();
+            let image = image::DynamicImage::from(frame.into_buffer()).to_rgb8();
+            (image, delay)
+        };
+        frames.into_iter().map(convert).collect()
+    }
+
+    #[test]
+    fn blit_enlarges_pixels_to_squares_and_cuts_at_the_edge() {
+        let mut canvas = Canvas::new(7, 5, [9, 9, 9]);
+        canvas.blit(&frame(2, 5), 2, 2, 1, 3);
+        assert_eq!(pixel(&canvas, 1, 1), [9, 9, 9]);
+        assert_eq!(pixel(&canvas, 2, 1), [0, 0, 5]);
+        assert_eq!(pixel(&canvas, 4, 3), [0, 0, 5]);
+        assert_eq!(pixel(&canvas, 5, 3), [0, 1, 5]);
+        assert_eq!(pixel(&canvas, 6, 4), [1, 1, 5]);
+        assert_eq!(pixel(&canvas, 2, 0), [9, 9, 9]);
+    }
+
+    #[test]
+    fn a_png_decodes_to_the_same_pixels() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sheet.png");
+        let canvas = reconstruction_sheet(8, &[frame(8, 1)], &[frame(8, 2)]);
+        canvas.save_png(&path).unwrap();
+        let read = image::open(&path).unwrap().to_rgb8();
+        assert_eq!(
+            (read.width() as usize, read.height() as usize),
+            (canvas.width, canvas.height)
+        );
+        assert_eq!(read.into_raw(), canvas.rgb);
+    }
+
+    #[test]
+    fn a_gif_of_few_colours_is_exact_and_has_every_frame() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("episode.gif");
+        let frames: Vec<Vec<u8>> = (0..5).map(|seed| frame(15, seed)).collect(); // 225 colours + background + text
+        let canvases = episode_frames(15, &frames, |i| format!("step {i}"));
+        save_gif(&path, &canvases, 70).unwrap();
+        let read = read_gif(&path);
+        assert_eq!(read.len(), 5);
+        for ((image, delay), canvas) in read.into_iter().zip(&canvases) {
+            assert_eq!(delay, 70);
+            assert!(image.into_raw() == canvas.rgb, "colours changed");
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let forever = b"NETSCAPE2.0\x03\x01\x00\x00\x00";
+        assert!(bytes.windows(forever.len()).any(|part| part == forever));
+    }
+
+    #[test]
+    fn a_gif_of_many_colours_stays_close() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("many.gif");
+        let gradient: Vec<u8> = (0..64usize * 64)
+            .flat_map(|i| [(i / 64 * 2) as u8, (i % 64 * 2) as u8, 80])
+            .collect(); // 4096 colours
+        let canvas = episode_frames(64, &[gradient], |_| "step 0".to_owned()).remove(0);
+        save_gif(&path, std::slice::from_ref(&canvas), 100).unwrap();
+        let read = read_gif(&path).remove(0).0.into_raw();
+        let error: u64 = read
+            .iter()
+            .zip(&canvas.rgb)
+            .map(|(a, b)| u64::from(a.abs_diff(*b)))
+            .sum();
+        let mean = error as f64 / read.len() as f64;
+        assert!(mean > 0.0 && mean < 4.0, "mean error {mean}");
+    }
+
+    #[test]
+    fn an_empty_animation_is_refused() {
+        let error = save_gif(Path::new("never.gif"), &[], 100).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn a_reconstruction_stands_below_its_original() {
+        let originals = vec![vec![200, 0, 0]; 9];
+        let reconstructions = vec![vec![0, 0, 200]; 9];
+        let canvas = reconstruction_sheet(1, &originals, &reconstructions);
+        assert_eq!(holds(&canvas, [200, 0, 0]), 9 * 96 * 96);
+        assert_eq!(holds(&canvas, [0, 0, 200]), 9 * 96 * 96);
+        let x = canvas.width - MARGIN - 1;
+        assert_eq!(pixel(&canvas, x, MARGIN), [200, 0, 0]);
+        assert_eq!(pixel(&canvas, x, MARGIN + 96 + GAP), [0, 0, 200]);
+    }
+
+    #[test]
+    fn reality_is_left_of_and_above_the_dream() {
+        let step = DreamStep {
+            dream: vec![0, 0, 200],
+            reality: vec![200, 0, 0],
+            caption: "step 4  action right  reward +1.0 / +0.9".to_owned(),
+        };
+        let film = dream_beside_reality(1, std::slice::from_ref(&step));
+        let middle = film[0].height / 2;
+        assert_eq!(pixel(&film[0], MARGIN, middle), [200, 0, 0]);
+        assert_eq!(
+            pixel(&film[0], film[0].width - MARGIN - 1, middle),
+            [0, 0, 200]
+        );
+        assert!(holds(&film[0], TEXT) > 0, "the caption is missing");
+
+        let strip = dream_strip(1, &[step.clone(), step], 8);
+        let x = strip.width - MARGIN - 1;
+        assert_eq!(pixel(&strip, x, MARGIN), [200, 0, 0]);
+        assert_eq!(pixel(&strip, x, MARGIN + 112 + GAP), [0, 0, 200]);
+    }
+
+    #[test]
+    fn a_strip_spreads_its_columns_over_the_dream() {
+        assert_eq!(spread(10, 4).collect::<Vec<_>>(), [0, 3, 6, 9]);
+        assert_eq!(spread(3, 8).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(spread(5, 1).collect::<Vec<_>>(), [0]);
+        assert_eq!(spread(0, 4).count(), 0);
+    }
+}

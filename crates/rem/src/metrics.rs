@@ -1,0 +1,212 @@
+//! What a run reports: `metrics.jsonl`, `timing.jsonl` and a TensorBoard event file.
+//!
+//! `metrics.jsonl` holds what the seed determines and nothing else: two runs of one seed, or a run that was interrupted
+//! and resumed, write the same bytes. Whatever a clock has touched goes to `timing.jsonl` and to TensorBoard.
+
+mod append_log;
+mod tensorboard;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use self::append_log::AppendLog;
+use self::tensorboard::EventFile;
+use crate::files::failed;
+
+/// How many bytes of each log belong to a checkpoint; the default, all zero, is a new run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLengths {
+    pub metrics: u64,
+    pub timing: u64,
+    pub tensorboard: u64,
+}
+
+/// The open logs of a run. Every line is handed to the operating system at once, so that a watcher sees it.
+pub struct Metrics {
+    metrics: AppendLog,
+    timing: AppendLog,
+    tensorboard: EventFile,
+}
+
+impl Metrics {
+    /// Opens or creates the logs in `run_dir` and drops what they hold beyond `keep`.
+    pub fn open(run_dir: &Path, keep: LogLengths) -> io::Result<Self> {
+        let events = run_dir.join("tensorboard");
+        fs::create_dir_all(&events).map_err(failed("create directory", &events))?;
+        let events = events.join(tensorboard::FILE_NAME);
+        Ok(Self {
+            metrics: AppendLog::open(&run_dir.join("metrics.jsonl"), keep.metrics)?,
+            timing: AppendLog::open(&run_dir.join("timing.jsonl"), keep.timing)?,
+            tensorboard: EventFile::open(&events, keep.tensorboard, wall_time())?,
+        })
+    }
+
+    /// One line `{"epoch":12,"phase":"tokenizer","loss":0.1,...}` in `metrics.jsonl`, keys in the given order,
+    /// and the TensorBoard scalars `phase/key` at step `epoch`.
+    ///
+    /// Numbers are printed as the shortest text that reads back as the same `f64`; a value that is not finite is `null`.
+    /// Give values that the seed determines: no clocks, no paths.
+    pub fn scalars(&mut self, epoch: u32, phase: &str, values: &[(&str, f64)]) -> io::Result<()> {
+        let line = line(epoch, phase, |map| {
+            values
+                .iter()
+                .try_for_each(|(key, value)| map.serialize_entry(key, value))
+        });
+        self.metrics.append(&line)?;
+        self.metrics.flush()?;
+        let tagged: Vec<(String, f64)> = values
+            .iter()
+            .map(|&(key, value)| (format!("{phase}/{key}"), value))
+            .collect();
+        self.tensorboard.scalars(wall_time(), epoch, &tagged)
+    }
+
+    /// One line `{"epoch":3,"phase":"note","text":"..."}` in `metrics.jsonl`: something a reader of the scores must know.
+    pub fn note(&mut self, epoch: u32, text: &str) -> io::Result<()> {
+        let line = line(epoch, "note", |map| map.serialize_entry("text", text));
+        self.metrics.append(&line)?;
+        self.metrics.flush()
+    }
+
+    /// One line `{"epoch":..,"phase":..,"seconds":..,"steps":..,"steps_per_second":..}` in `timing.jsonl`,
+    /// and the seconds as the TensorBoard scalar `time/phase`.
+    pub fn timing(
+        &mut self,
+        epoch: u32,
+        phase: &str,
+        seconds: f64,
+        steps: usize,
+    ) -> io::Result<()> {
+        let line = line(epoch, phase, |map| {
+            map.serialize_entry("seconds", &seconds)?;
+            map.serialize_entry("steps", &steps)?;
+            map.serialize_entry("steps_per_second", &(steps as f64 / seconds))
+        });
+        self.timing.append(&line)?;
+        self.timing.flush()?;
+        let tagged = [(format!("time/{phase}"), seconds)];
+        self.tensorboard.scalars(wall_time(), epoch, &tagged)
+    }
+
+    /// Waits until the disk has everything and returns the lengths for the checkpoint.
+    pub fn sync(&mut self) -> io::Result<LogLengths> {
+        Ok(LogLengths {
+            metrics: self.metrics.sync()?,
+            timing: self.timing.sync()?,
+            tensorboard: self.tensorboard.sync()?,
+        })
+    }
+}
+
+type JsonMap<'a> = <&'a mut serde_json::Serializer<Vec<u8>> as Serializer>::SerializeMap;
+
+/// A JSON line that begins with epoch and phase. Written through the serializer, not as a `serde_json::Map`,
+/// which would sort the keys.
+fn line(
+    epoch: u32,
+    phase: &str,
+    fields: impl FnOnce(&mut JsonMap<'_>) -> serde_json::Result<()>,
+) -> Vec<u8> {
+    let mut json = serde_json::Serializer::new(Vec::new());
+    let written = json.serialize_map(None).and_then(|mut map| {
+        map.serialize_entry("epoch", &epoch)?;
+        map.serialize_entry("phase", phase)?;
+        fields(&mut map)?;
+        map.end()
+    });
+    written.expect("strings and numbers in memory are always JSON");
+    let mut line = json.into_inner();
+    line.push(b'\n');
+    line
+}
+
+/// Seconds since 1970, as TensorBoard wants them.
+fn wall_time() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(dir: &Path, name: &str) -> String {
+        fs::read_to_string(dir.join(name)).unwrap()
+    }
+
+    fn epoch(metrics: &mut Metrics, epoch: u32) {
+        let loss = 1.0 / f64::from(epoch + 3);
+        metrics
+            .scalars(epoch, "tokenizer", &[("loss", loss), ("commitment", -0.0)])
+            .unwrap();
+        metrics.note(epoch, "line one\n\"quoted\"").unwrap();
+        metrics.timing(epoch, "tokenizer", 0.5, 10).unwrap();
+    }
+
+    #[test]
+    fn lines_look_as_promised() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::open(dir.path(), LogLengths::default()).unwrap();
+        let values = [
+            ("z_first", 0.1),
+            ("a_second", f64::NAN),
+            ("third", f64::INFINITY),
+            ("whole", 3.0),
+        ];
+        metrics.scalars(12, "tokenizer", &values).unwrap();
+        metrics.note(3, "a \"note\"").unwrap();
+        metrics.timing(4, "collect", 2.0, 5).unwrap();
+        assert_eq!(
+            read(dir.path(), "metrics.jsonl"),
+            concat!(
+                r#"{"epoch":12,"phase":"tokenizer","z_first":0.1,"a_second":null,"third":null,"whole":3.0}"#,
+                "\n",
+                r#"{"epoch":3,"phase":"note","text":"a \"note\""}"#,
+                "\n",
+            )
+        );
+        assert_eq!(
+            read(dir.path(), "timing.jsonl"),
+            "{\"epoch\":4,\"phase\":\"collect\",\"seconds\":2.0,\"steps\":5,\"steps_per_second\":2.5}\n"
+        );
+    }
+
+    #[test]
+    fn an_interrupted_run_writes_the_bytes_of_an_uninterrupted_one() {
+        let whole = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::open(whole.path(), LogLengths::default()).unwrap();
+        (0..4).for_each(|e| epoch(&mut metrics, e));
+        let whole_lengths = metrics.sync().unwrap();
+
+        let broken = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::open(broken.path(), LogLengths::default()).unwrap();
+        (0..2).for_each(|e| epoch(&mut metrics, e));
+        let checkpoint = metrics.sync().unwrap();
+        epoch(&mut metrics, 2); // never checkpointed
+        drop(metrics);
+        let mut metrics = Metrics::open(broken.path(), checkpoint).unwrap();
+        (2..4).for_each(|e| epoch(&mut metrics, e));
+
+        assert_eq!(metrics.sync().unwrap(), whole_lengths);
+        for name in ["metrics.jsonl", "timing.jsonl"] {
+            assert_eq!(read(whole.path(), name), read(broken.path(), name));
+        }
+    }
+
+    #[test]
+    fn numbers_survive_the_round_trip() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::open(dir.path(), LogLengths::default()).unwrap();
+        let value = 0.1f64 + 0.2;
+        metrics.scalars(0, "x", &[("v", value)]).unwrap();
+        let line: serde_json::Value =
+            serde_json::from_str(&read(dir.path(), "metrics.jsonl")).unwrap();
+        assert_eq!(line["v"].as_f64(), Some(value));
+    }
+}

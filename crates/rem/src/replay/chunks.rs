@@ -1,0 +1,312 @@
+//! The replay on disk: append-only chunk files, one per epoch of collection, so that a checkpoint
+//! never rewrites a gigabyte. The checkpoint lists its chunks ([`ChunkInfo`]); an episode may reach
+//! over several of them.
+//!
+//! A chunk of `n` steps, all numbers little-endian:
+//!
+//! | bytes | what |
+//! | --- | --- |
+//! | 8 | `REMREPL1` |
+//! | 8 | `frame_bytes`, u64 |
+//! | 8 | the first step's place in the order of pushing, u64 |
+//! | 8 | `n`, u64 |
+//! | n | actions, u8 |
+//! | 4 n | rewards, f32 |
+//! | n | outcomes, u8: 0 continues, 1 ended, 2 truncated |
+//! | n * `frame_bytes` | frames |
+
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Replay;
+use super::error::{ReplayError, io_error};
+use crate::env::Outcome;
+
+const MAGIC: [u8; 8] = *b"REMREPL1";
+const HEADER_BYTES: u64 = 32;
+/// Action, reward and outcome.
+const STEP_BYTES_BESIDES_FRAME: u64 = 6;
+
+/// What a checkpoint remembers of a chunk file.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct ChunkInfo {
+    /// File name within the replay directory.
+    pub file: String,
+    pub steps: u64,
+    pub bytes: u64,
+    /// Over the whole file.
+    pub crc32: u32,
+}
+
+impl Replay {
+    /// Writes the steps from `from_step` on, in pushing order, to `<dir>/<name>`; `None` if there
+    /// are none. The file appears whole or not at all, and survives a power cut once this returns.
+    ///
+    /// A file of that name is replaced: it is what a crash left behind before the checkpoint that
+    /// would have named it.
+    pub fn write_chunk(
+        &self,
+        dir: &Path,
+        from_step: usize,
+        name: &str,
+    ) -> Result<Option<ChunkInfo>, ReplayError> {
+        assert!(
+            from_step <= self.steps(),
+            "step {from_step} of {}",
+            self.steps()
+        );
+        if !is_plain_name(name) {
+            return Err(ReplayError::Name {
+                file: name.to_owned(),
+            });
+        }
+        if from_step == self.steps() {
+            return Ok(None);
+        }
+        fs::create_dir_all(dir).map_err(io_error("create the directory", dir))?;
+        let path = dir.join(name);
+        let temporary = dir.join(format!("{name}.tmp"));
+        let written = self
+            .write_steps(&temporary, from_step)
+            .map_err(io_error("write", &temporary));
+        let renamed = written.and_then(|sum| {
+            fs::rename(&temporary, &path).map_err(io_error("rename into place", &path))?;
+            Ok(sum)
+        });
+        if renamed.is_err() {
+            // The first error is the one to tell; a left-over is only untidy.
+            let _ = fs::remove_file(&temporary);
+        }
+        let (bytes, crc32) = renamed?;
+        sync_directory(dir).map_err(io_error("sync the directory", dir))?;
+        let steps = (self.steps() - from_step) as u64;
+        Ok(Some(ChunkInfo {
+            file: name.to_owned(),
+            steps,
+            bytes,
+            crc32,
+        }))
+    }
+
+    /// Writes and syncs a chunk file; returns its length and checksum.
+    fn write_steps(&self, path: &Path, from_step: usize) -> io::Result<(u64, u32)> {
+        let mut out = Summing::new(BufWriter::with_capacity(1 << 18, File::create(path)?));
+        out.write_all(&MAGIC)?;
+        out.write_all(&(self.frames.frame_bytes() as u64).to_le_bytes())?;
+        out.write_all(&(from_step as u64).to_le_bytes())?;
+        out.write_all(&((self.steps() - from_step) as u64).to_le_bytes())?;
+        out.write_all(&self.actions[from_step..])?;
+        for reward in &self.rewards[from_step..] {
+            out.write_all(&reward.to_le_bytes())?;
+        }
+        for &outcome in &self.outcomes[from_step..] {
+            out.write_all(&[outcome_to_byte(outcome)])?;
+        }
+        for place in from_step..self.steps() {
+            out.write_all(self.frames.get(place))?;
+        }
+        out.inner.into_inner()?.sync_all()?;
+        Ok((out.bytes, out.crc.finalize()))
+    }
+
+    /// The replay that wrote these chunks, its open episode still open; the token cache is empty.
+    /// Each chunk is checked as a whole before a step of it is used.
+    pub fn load(
+        dir: &Path,
+        chunks: &[ChunkInfo],
+        frame_bytes: usize,
+        tokens_per_obs: usize,
+    ) -> Result<Replay, ReplayError> {
+        let mut replay = Replay::new(frame_bytes, tokens_per_obs);
+        for chunk in chunks {
+            if !is_plain_name(&chunk.file) {
+                return Err(ReplayError::Name {
+                    file: chunk.file.clone(),
+                });
+            }
+            let path = dir.join(&chunk.file);
+            let mut file = File::open(&path).map_err(|source| match source.kind() {
+                ErrorKind::NotFound => ReplayError::Missing { path: path.clone() },
+                _ => io_error("open", &path)(source),
+            })?;
+            verify(&mut file, &path, chunk, &replay)?;
+            replay.push_chunk(file, &path, chunk.steps as usize)?;
+        }
+        Ok(replay)
+    }
+
+    /// Pushes the steps of a verified chunk, holding one frame at a time beside those in the
+    /// replay.
+    fn push_chunk(&mut self, file: File, path: &Path, steps: usize) -> Result<(), ReplayError> {
+        let mut input = BufReader::with_capacity(1 << 18, file);
+        input.rewind().map_err(io_error("read", path))?;
+        let mut read = |bytes: &mut [u8]| input.read_exact(bytes).map_err(io_error("read", path));
+        let impossible = |what, step| ReplayError::Value {
+            path: path.to_owned(),
+            what,
+            step,
+        };
+
+        let mut actions = vec![0; steps];
+        let mut rewards = vec![0; 4 * steps];
+        let mut outcomes = vec![0; steps];
+        read(&mut [0; HEADER_BYTES as usize])?;
+        read(&mut actions)?;
+        read(&mut rewards)?;
+        read(&mut outcomes)?;
+
+        let mut frame = vec![0; self.frames.frame_bytes()];
+        for (step, reward) in rewards.as_chunks::<4>().0.iter().enumerate() {
+            let reward = f32::from_le_bytes(*reward);
+            if !reward.is_finite() {
+                return Err(impossible("reward", step));
+            }
+            let outcome =
+                outcome_from_byte(outcomes[step]).ok_or_else(|| impossible("outcome", step))?;
+            read(&mut frame)?;
+            self.push(&frame, actions[step], reward, outcome);
+        }
+        Ok(())
+    }
+}
+
+/// Checks that the file is the chunk described and the next one of this replay.
+fn verify(
+    file: &mut File,
+    path: &Path,
+    chunk: &ChunkInfo,
+    replay: &Replay,
+) -> Result<(), ReplayError> {
+    let path = || path.to_owned();
+    let frame_bytes = replay.frames.frame_bytes() as u64;
+    let found = file.metadata().map_err(io_error("read", &path()))?.len();
+    let mut header = Vec::new();
+    file.take(HEADER_BYTES)
+        .read_to_end(&mut header)
+        .map_err(io_error("read", &path()))?;
+
+    // Kind of file before its length: of a foreign file the length says nothing.
+    if !header.starts_with(&MAGIC[..header.len().min(MAGIC.len())]) {
+        return Err(ReplayError::Foreign { path: path() });
+    }
+    if header.len() as u64 != HEADER_BYTES || found != chunk.bytes {
+        return Err(ReplayError::Length {
+            path: path(),
+            found,
+            expected: chunk.bytes,
+        });
+    }
+    let fields = header.as_chunks::<8>().0;
+    let [found_frame_bytes, first_step, steps] =
+        [1, 2, 3].map(|field| u64::from_le_bytes(fields[field]));
+    if found_frame_bytes != frame_bytes {
+        return Err(ReplayError::FrameSize {
+            path: path(),
+            found: found_frame_bytes,
+            expected: frame_bytes,
+        });
+    }
+    if first_step != replay.steps() as u64 {
+        return Err(ReplayError::Order {
+            path: path(),
+            found: first_step,
+            expected: replay.steps() as u64,
+        });
+    }
+    if steps != chunk.steps {
+        return Err(ReplayError::Steps {
+            path: path(),
+            found: steps,
+            expected: chunk.steps,
+        });
+    }
+    // Before anything is allocated by it: the number of steps must be what the file has room for.
+    let expected = steps
+        .saturating_mul(STEP_BYTES_BESIDES_FRAME + frame_bytes)
+        .saturating_add(HEADER_BYTES);
+    if found != expected {
+        return Err(ReplayError::Length {
+            path: path(),
+            found,
+            expected,
+        });
+    }
+
+    let mut sum = Summing::new(io::sink());
+    sum.write_all(&header)
+        .and_then(|()| io::copy(file, &mut sum))
+        .map_err(io_error("read", &path()))?;
+    match sum.crc.finalize() {
+        crc32 if crc32 == chunk.crc32 => Ok(()),
+        crc32 => Err(ReplayError::Checksum {
+            path: path(),
+            found: crc32,
+            expected: chunk.crc32,
+        }),
+    }
+}
+
+/// Counts and sums up what is written through it.
+struct Summing<W> {
+    inner: W,
+    crc: crc32fast::Hasher,
+    bytes: u64,
+}
+
+impl<W> Summing<W> {
+    fn new(inner: W) -> Self {
+        Self {
+            inner,
+            crc: crc32fast::Hasher::new(),
+            bytes: 0,
+        }
+    }
+}
+
+impl<W: Write> Write for Summing<W> {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(buffer)?;
+        self.crc.update(&buffer[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+fn outcome_to_byte(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Continues => 0,
+        Outcome::Ended => 1,
+        Outcome::Truncated => 2,
+    }
+}
+
+fn outcome_from_byte(byte: u8) -> Option<Outcome> {
+    [Outcome::Continues, Outcome::Ended, Outcome::Truncated]
+        .into_iter()
+        .find(|&outcome| outcome_to_byte(outcome) == byte)
+}
+
+fn is_plain_name(name: &str) -> bool {
+    Path::new(name)
+        .file_name()
+        .is_some_and(|file_name| file_name == name)
+}
+
+/// Makes a rename in the directory durable; only Unix lets a directory be opened for that.
+fn sync_directory(dir: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(dir)?.sync_all()
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! A run directory: the only interface between training and whoever looks at it.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::env;
+use crate::error::{Error, Result};
+use crate::evaluate::{mean, test_env};
+use crate::files;
+use crate::seeds::{Purpose, Seeds};
+
+/// Episodes that the random and the scripted player are measured on.
+const BASELINE_EPISODES: usize = 200;
+
+#[derive(Debug)]
+pub struct RunDir {
+    path: PathBuf,
+    /// Held as long as the run is worked on; the system frees it when the process dies.
+    _lock: File,
+}
+
+impl RunDir {
+    /// A new run; the directory must not hold one already.
+    pub fn create(path: &Path) -> Result<Self> {
+        if path.join("config.toml").exists() {
+            return Err(Error::Run {
+                path: path.into(),
+                reason: "there is a run in it already".into(),
+                hint: format!(
+                    "go on with it by `rem train --resume {}`, or name another one",
+                    path.display()
+                ),
+            });
+        }
+        std::fs::create_dir_all(path).map_err(Error::io(path))?;
+        Self::lock(path)
+    }
+
+    /// A run that is there.
+    pub fn open(path: &Path) -> Result<Self> {
+        if !path.join("config.toml").exists() {
+            return Err(Error::Run {
+                path: path.into(),
+                reason: "there is no run in it".into(),
+                hint: "`rem train --run-dir DIR` starts one".into(),
+            });
+        }
+        Self::lock(path)
+    }
+
+    fn lock(path: &Path) -> Result<Self> {
+        let file = path.join(".lock");
+        let lock = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&file)
+            .map_err(Error::io(&file))?;
+        lock.try_lock().map_err(|_| Error::Run {
+            path: path.into(),
+            reason: "another process works on it".into(),
+            hint: "wait for it, or stop it".into(),
+        })?;
+        Ok(Self {
+            path: path.into(),
+            _lock: lock,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The config of a run.
+pub fn read_config(path: &Path) -> Result<Config> {
+    let file = path.join("config.toml");
+    if !file.exists() {
+        return Err(Error::Run {
+            path: path.into(),
+            reason: "there is no run in it".into(),
+            hint: "name the directory that `rem train` printed at its start".into(),
+        });
+    }
+    let text = std::fs::read_to_string(&file).map_err(Error::io(&file))?;
+    Config::from_toml(&text, &[])
+}
+
+/// What the scores of a run mean.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Protocol {
+    pub rem_version: String,
+    pub git_revision: String,
+    pub burn_version: String,
+    pub device: String,
+    pub threads: usize,
+    pub precision: String,
+    pub game: String,
+    pub actions: Vec<String>,
+    pub frame_size: usize,
+    pub frame_skip: u32,
+    pub sticky_actions: f64,
+    pub max_noops_train: u32,
+    pub max_noops_test: u32,
+    pub end_on_life_loss_train: bool,
+    pub end_on_life_loss_test: bool,
+    pub max_steps_train: u32,
+    pub max_steps_test: u32,
+    pub rewards_in_scores: String,
+    pub rewards_in_world_model: String,
+    pub evaluation_temperature: f64,
+    pub final_episodes: usize,
+    pub environment_steps: u64,
+    pub perceptual_loss: bool,
+    /// Mean returns of players that need no learning, by the same test protocol.
+    pub random_player: f64,
+    pub scripted_player: Option<f64>,
+    pub baseline_episodes: usize,
+}
+
+impl Protocol {
+    pub fn new(config: &Config, threads: usize, perceptual: bool) -> Result<Self> {
+        let seeds = Seeds::new(config.seed);
+        let mut env = test_env(&config.env, seeds.derive(0, Purpose::Baseline, 0))?;
+        let mut rng = seeds.rng(0, Purpose::Baseline);
+        let random = env::play_random(&mut *env, BASELINE_EPISODES, &mut rng);
+        env.reset();
+        let scripted = env.scripted_action().is_some();
+        let scripted = scripted.then(|| {
+            let mut env = test_env(&config.env, seeds.derive(0, Purpose::Baseline, 1))?;
+            Ok::<f64, Error>(mean(&env::play_scripted(&mut *env, BASELINE_EPISODES)))
+        });
+        Ok(Self {
+            rem_version: env!("CARGO_PKG_VERSION").into(),
+            git_revision: env!("REM_GIT_REVISION").into(),
+            burn_version: "0.22.1".into(),
+            device: config.device.clone(),
+            threads,
+            precision: "f32".into(),
+            game: config.env.game.clone(),
+            actions: env.actions().iter().map(|a| a.to_string()).collect(),
+            frame_size: config.env.frame_size,
+            // The built-in games repeat no action and start without no-ops.
+            frame_skip: 1,
+            sticky_actions: 0.0,
+            max_noops_train: 0,
+            max_noops_test: 0,
+            end_on_life_loss_train: config.env.end_on_life_loss.train,
+            end_on_life_loss_test: config.env.end_on_life_loss.test,
+            max_steps_train: config.env.max_steps.train,
+            max_steps_test: config.env.max_steps.test,
+            rewards_in_scores: "as the game gives them".into(),
+            rewards_in_world_model: format!("{:?}", config.world_model.rewards).to_lowercase(),
+            evaluation_temperature: config.evaluate.temperature,
+            final_episodes: config.evaluate.final_episodes,
+            environment_steps: u64::from(config.collect.epochs.min(config.train.epochs))
+                * config.collect.steps_per_epoch as u64,
+            perceptual_loss: perceptual,
+            random_player: mean(&random),
+            scripted_player: scripted.transpose()?,
+            baseline_episodes: BASELINE_EPISODES,
+        })
+    }
+
+    pub fn write(&self, run: &RunDir) -> Result<()> {
+        write_json(&run.path().join("protocol.json"), self)
+    }
+
+    pub fn read(path: &Path) -> Result<Self> {
+        let file = path.join("protocol.json");
+        let bytes = std::fs::read(&file).map_err(Error::io(&file))?;
+        serde_json::from_slice(&bytes).map_err(|e| Error::Run {
+            path: path.into(),
+            reason: format!("protocol.json: {e}"),
+            hint: "it belongs to the run and is written once, at its start".into(),
+        })
+    }
+}
+
+/// One evaluation's returns, as `scores.json` and the checkpoints keep them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Score {
+    pub epoch: u32,
+    /// Environment steps that the agent had learned from.
+    pub steps: u64,
+    pub mean: f64,
+    pub returns: Vec<f32>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    pub game: String,
+    pub seed: u64,
+    pub evaluations: Vec<Score>,
+    /// The last one, when the run is finished.
+    #[serde(rename = "final")]
+    pub final_score: Option<Score>,
+}
+
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
+    let mut text =
+        serde_json::to_string_pretty(value).expect("plain data is representable in JSON");
+    text.push('\n');
+    files::write_atomic(path, text.as_bytes()).map_err(Error::io(path))
+}

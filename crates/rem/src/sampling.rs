@@ -1,0 +1,63 @@
+//! Drawing from categorical distributions on the device with random numbers of the host's generators.
+
+use burn::tensor::activation::softmax;
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand::{Rng, RngExt};
+
+/// One class per row by inverting the cumulative distribution: `[rows, classes]` logits -> `[rows]`.
+pub fn sample(logits: Tensor<2>, rng: &mut impl Rng) -> Tensor<1, Int> {
+    let [rows, _] = logits.dims();
+    let draws = uniform(rows, &logits.device(), rng);
+    sample_with(logits, draws)
+}
+
+/// As [`sample`], with a uniform draw in [0, 1) for each row: `[rows]`.
+pub fn sample_with(logits: Tensor<2>, draws: Tensor<1>) -> Tensor<1, Int> {
+    let [rows, classes] = logits.dims();
+    let cumulative = softmax(logits, 1).cumsum(1);
+    // Rounding may leave the last sum beside 1: draw below it, so that no impossible class is taken.
+    let whole = cumulative.clone().narrow(1, classes - 1, 1);
+    let threshold = draws.reshape([rows, 1]) * whole;
+    let below = cumulative.lower_equal(threshold.expand([rows, classes]));
+    below
+        .int()
+        .sum_dim(1)
+        .clamp_max(classes as i64 - 1)
+        .reshape([rows])
+}
+
+pub fn uniform(count: usize, device: &Device, rng: &mut impl Rng) -> Tensor<1> {
+    let draws: Vec<f32> = (0..count).map(|_| rng.random::<f32>()).collect();
+    Tensor::from_data(TensorData::new(draws, [count]), device)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn draws_follow_the_distribution() {
+        let device = Device::flex();
+        let p = [0.1f32, 0.0, 0.6, 0.3];
+        let logits = Tensor::<1>::from_floats(p.map(|p| p.ln().max(-1e30)), &device);
+        let logits = logits.reshape([1, 4]).repeat_dim(0, 20_000);
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let drawn: Vec<i64> = sample(logits, &mut rng).try_into_vec_as().unwrap();
+        for (class, p) in p.iter().enumerate() {
+            let share = drawn.iter().filter(|d| **d == class as i64).count() as f32 / 20_000.0;
+            assert!((share - p).abs() < 0.015, "class {class}: {share} for {p}");
+        }
+        assert!(!drawn.contains(&1), "an impossible class was drawn");
+    }
+
+    #[test]
+    fn the_ends_of_the_unit_interval() {
+        let device = Device::flex();
+        let logits = Tensor::<2>::from_floats([[-1e30, 0.0, 0.0], [0.0, 0.0, -1e30]], &device);
+        let draws = Tensor::from_floats([0.0, 1.0 - f32::EPSILON / 2.0], &device);
+        let drawn: Vec<i64> = sample_with(logits, draws).try_into_vec_as().unwrap();
+        assert_eq!(drawn, [1, 1]);
+    }
+}

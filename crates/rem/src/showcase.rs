@@ -1,0 +1,124 @@
+//! Pictures of an evaluation: reconstructions, an episode, and the dream beside reality.
+
+use std::io;
+use std::path::Path;
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand::Rng;
+
+use crate::agent::Player;
+use crate::batch;
+use crate::config::Config;
+use crate::evaluate::Film;
+use crate::imagination::Dream;
+use crate::media::{self, DreamStep};
+use crate::replay::Replay;
+use crate::world_model::WorldModel;
+
+const SHEET_FRAMES: usize = 16;
+const STRIP_COLUMNS: usize = 8;
+const FRAME_MS: u32 = 200;
+/// Frames of an episode shown at most.
+const MAX_FRAMES: usize = 300;
+
+/// What pictures are made of.
+pub struct Showcase<'a> {
+    pub player: &'a Player,
+    pub world_model: &'a WorldModel,
+    pub config: &'a Config,
+    pub actions: &'static [&'static str],
+    pub device: &'a Device,
+}
+
+impl Showcase<'_> {
+    /// Writes all pictures of an epoch into `dir`.
+    pub fn write(
+        &self,
+        dir: &Path,
+        epoch: u32,
+        film: &Film,
+        replay: &Replay,
+        rng: &mut impl Rng,
+    ) -> io::Result<()> {
+        std::fs::create_dir_all(dir)?;
+        let size = self.config.env.frame_size;
+        let path = |name: &str| dir.join(format!("epoch-{epoch:06}-{name}"));
+
+        let ids = replay.sample_frames(SHEET_FRAMES, rng);
+        let frames: Vec<Vec<u8>> = ids.iter().map(|id| replay.frame(*id).to_vec()).collect();
+        let tokens = self
+            .player
+            .see(frames.iter().map(|f| &f[..]), size, self.device);
+        let reconstructions = batch::to_rgb(self.player.tokenizer.decode(tokens));
+        media::reconstruction_sheet(size, &frames, &reconstructions)
+            .save_png(&path("reconstructions.png"))?;
+
+        let shown = &film.frames[..film.frames.len().min(MAX_FRAMES)];
+        let caption = |t: usize| {
+            let total: f32 = film.rewards[..t].iter().sum();
+            format!("step {t}  return {total}")
+        };
+        media::save_gif(
+            &path("episode.gif"),
+            &media::episode_frames(size, shown, caption),
+            FRAME_MS,
+        )?;
+
+        let steps = self.dream(film, rng);
+        media::save_gif(
+            &path("dream.gif"),
+            &media::dream_beside_reality(size, &steps),
+            2 * FRAME_MS,
+        )?;
+        media::dream_strip(size, &steps, STRIP_COLUMNS).save_png(&path("dream.png"))
+    }
+
+    /// The world model, fed with a real context and then only the real actions, beside what happened.
+    fn dream(&self, film: &Film, rng: &mut impl Rng) -> Vec<DreamStep> {
+        let context = self.world_model.context().min(film.actions.len());
+        let length = self.config.train.horizon.min(film.frames.len());
+        let reality = film.frames[..length].iter().map(|f| &f[..]);
+        let tokens = self
+            .player
+            .see(reality, self.config.env.frame_size, self.device);
+        let [_, k] = tokens.dims();
+        let actions: Vec<i64> = film.actions.iter().map(|a| *a as i64).collect();
+        let ints = |v: &[i64]| {
+            Tensor::<1, Int>::from_data(TensorData::new(v.to_vec(), [v.len()]), self.device)
+        };
+        let past = match context {
+            0 | 1 => Tensor::zeros([1, 0], self.device),
+            _ => ints(&actions[..context - 1]).reshape([1, context - 1]),
+        };
+        let start = tokens
+            .clone()
+            .narrow(0, 0, context)
+            .reshape([1, context, k]);
+        let mut dream = Dream::start(self.world_model, &self.player.codes, start, past);
+
+        let seen = batch::to_rgb(self.player.tokenizer.decode(tokens.narrow(0, 0, context)));
+        let mut steps: Vec<DreamStep> = (0..context)
+            .map(|t| DreamStep {
+                dream: seen[t].clone(),
+                reality: film.frames[t].clone(),
+                caption: format!("step {t}  seen"),
+            })
+            .collect();
+        for t in context..length {
+            let answer = dream.step(ints(&actions[t - 1..t]), true, rng);
+            let (real, dreamt) = (film.rewards[t - 1], answer.rewards[0]);
+            steps.push(DreamStep {
+                dream: batch::to_rgb(self.player.tokenizer.decode(dream.tokens())).remove(0),
+                reality: film.frames[t].clone(),
+                caption: format!(
+                    "step {t}  {}  reward {real:+}/{dreamt:+}",
+                    self.actions[actions[t - 1] as usize]
+                ),
+            });
+            if answer.ends[0] {
+                break; // the dream is over too
+            }
+        }
+        steps
+    }
+}

@@ -1,0 +1,191 @@
+//! The tokenizer V: frames to K tokens and back (paper, section tokenizer-details).
+
+use burn::module::{Module, Param};
+use burn::nn::conv::{Conv2d, Conv2dConfig};
+use burn::tensor::{Device, Distribution, Int, Tensor};
+
+use crate::config;
+
+mod codebook;
+mod conv_nets;
+pub mod lpips;
+
+pub use codebook::CodeUse;
+use conv_nets::{Decoder, Encoder};
+use lpips::Lpips;
+
+/// A VQ-VAE over frames in [-1, 1].
+#[derive(Module, Debug)]
+pub struct Tokenizer {
+    encoder: Encoder,
+    pre_quant_conv: Option<Conv2d>,
+    /// The codes C, `[vocabulary, embedding]`.
+    codebook: Param<Tensor<2>>,
+    post_quant_conv: Option<Conv2d>,
+    decoder: Decoder,
+}
+
+/// The terms of the tokenizer's objective (Eq. tokenizer-objective-loss), unweighted.
+pub struct TokenizerLosses {
+    pub reconstruction: Tensor<1>,
+    /// Both codebook terms, each with weight 1.
+    pub commitment: Tensor<1>,
+    pub perceptual: Option<Tensor<1>>,
+    /// The nearest codes, `[frames, K]`.
+    pub tokens: Tensor<2, Int>,
+    /// What the codes stand for, `[frames * K, embedding]`, without gradient.
+    pub latents: Tensor<2>,
+}
+
+impl Tokenizer {
+    pub fn new(config: &config::Tokenizer, device: &Device) -> Self {
+        let (vocabulary, width) = (config.vocabulary, config.embedding);
+        let bound = 1.0 / vocabulary as f64;
+        let codes = Tensor::random(
+            [vocabulary, width],
+            Distribution::Uniform(-bound, bound),
+            device,
+        );
+        let one_by_one = || {
+            let conv = Conv2dConfig::new([width, width], [1, 1]);
+            config.quantiser_convs.then(|| conv.init(device))
+        };
+        Self {
+            encoder: Encoder::new(config, device),
+            pre_quant_conv: one_by_one(),
+            codebook: Param::from_tensor(codes),
+            post_quant_conv: one_by_one(),
+            decoder: Decoder::new(config, device),
+        }
+    }
+
+    /// The codes, `[vocabulary, embedding]`, without gradient: what the others see of them.
+    pub fn codes(&self) -> Tensor<2> {
+        self.codebook.val().inner()
+    }
+
+    /// Frames to latents before quantisation.
+    /// # Shapes
+    /// - `frames`: `[frames, 3, size, size]` in [-1, 1] -> `[frames, embedding, grid, grid]`
+    pub fn latents(&self, frames: Tensor<4>) -> Tensor<4> {
+        let z = self.encoder.forward(frames);
+        match &self.pre_quant_conv {
+            Some(conv) => conv.forward(z),
+            None => z,
+        }
+    }
+
+    /// Frames to tokens: `[frames, 3, size, size]` -> `[frames, K]`.
+    pub fn encode(&self, frames: Tensor<4>) -> Tensor<2, Int> {
+        let z = self.latents(frames);
+        let [n, _, h, w] = z.dims();
+        codebook::nearest(codebook::rows(z), self.codebook.val()).reshape([n, h * w])
+    }
+
+    /// Tokens to frames: `[frames, K]` -> `[frames, 3, size, size]`, in [-1, 1] but not clamped.
+    pub fn decode(&self, tokens: Tensor<2, Int>) -> Tensor<4> {
+        self.decode_latents(code_grid(self.codebook.val(), tokens))
+    }
+
+    fn decode_latents(&self, q: Tensor<4>) -> Tensor<4> {
+        let q = match &self.post_quant_conv {
+            Some(conv) => conv.forward(q),
+            None => q,
+        };
+        self.decoder.forward(q)
+    }
+
+    /// The training forward. The gradient passes the quantiser straight through.
+    pub fn losses(
+        &self,
+        frames: Tensor<4>,
+        kind: config::Reconstruction,
+        perceptual: Option<&Lpips>,
+    ) -> TokenizerLosses {
+        let z = self.latents(frames.clone());
+        let [n, width, h, w] = z.dims();
+        let latents = codebook::rows(z.clone()).inner();
+        let tokens = codebook::nearest(latents.clone(), self.codes()).reshape([n, h * w]);
+        let q = code_grid(self.codebook.val(), tokens.clone());
+        assert_eq!(q.dims(), [n, width, h, w]);
+
+        let commitment = (z.clone().detach() - q.clone()).square().mean()
+            + (q.clone().detach() - z.clone()).square().mean();
+        let straight_through = z.clone() + (q - z).detach();
+        let output = self.decode_latents(straight_through);
+        let difference = output.clone() - frames.clone();
+        let reconstruction = match kind {
+            config::Reconstruction::Mse => difference.square().mean(),
+            config::Reconstruction::L1 => difference.abs().mean(),
+        };
+        TokenizerLosses {
+            reconstruction,
+            commitment,
+            perceptual: perceptual.map(|lpips| lpips.distance(frames, output).mean()),
+            tokens,
+            latents,
+        }
+    }
+
+    /// The same tokenizer with other codes, for the ways to start and revive a codebook.
+    pub fn with_codes(mut self, codes: Tensor<2>) -> Self {
+        assert_eq!(codes.dims(), self.codebook.dims());
+        self.codebook = self
+            .codebook
+            .map(|old| codes.autodiff().set_require_grad(old.is_require_grad()));
+        self
+    }
+}
+
+/// Code vectors in their spatial order.
+/// # Shapes
+/// - `codes`: `[vocabulary, embedding]`, `tokens`: `[frames, K]` -> `[frames, embedding, grid, grid]`
+pub fn code_grid(codes: Tensor<2>, tokens: Tensor<2, Int>) -> Tensor<4> {
+    let [n, k] = tokens.dims();
+    let [_, width] = codes.dims();
+    let side = k.isqrt();
+    assert_eq!(side * side, k, "tokens of a frame form a square");
+    let rows = codes.select(0, tokens.reshape([n * k]));
+    // [frames, grid, grid, embedding]
+    let grid = rows.reshape([n, side, side, width]);
+    grid.permute([0, 3, 1, 2])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn small() -> (Tokenizer, config::Tokenizer) {
+        let config = Config::load("debug", &[]).unwrap().tokenizer;
+        (Tokenizer::new(&config, &Device::flex().autodiff()), config)
+    }
+
+    #[test]
+    fn shapes_follow_from_the_config() {
+        let (tokenizer, config) = small();
+        let frames = Tensor::zeros([2, 3, 32, 32], &Device::flex());
+        let tokens = tokenizer.valid().encode(frames);
+        assert_eq!(tokens.dims(), [2, 16]);
+        assert_eq!(tokenizer.valid().decode(tokens).dims(), [2, 3, 32, 32]);
+        assert_eq!(
+            tokenizer.codes().dims(),
+            [config.vocabulary, config.embedding]
+        );
+    }
+
+    #[test]
+    fn both_codebook_terms_reach_their_side() {
+        let (tokenizer, _) = small();
+        let frames = Tensor::random(
+            [2, 3, 32, 32],
+            Distribution::Uniform(-1.0, 1.0),
+            &Device::flex(),
+        );
+        let losses = tokenizer.losses(frames, config::Reconstruction::L1, None);
+        let grads = losses.commitment.backward();
+        assert!(tokenizer.codebook.val().grad(&grads).is_some());
+        let conv = tokenizer.pre_quant_conv.as_ref().unwrap();
+        assert!(conv.weight.val().grad(&grads).is_some());
+    }
+}

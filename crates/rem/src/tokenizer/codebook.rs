@@ -1,0 +1,128 @@
+//! The quantiser: nearest codes, how many of them live, and two ways to keep them alive.
+
+use burn::tensor::{Int, Tensor, TensorData};
+use rand::{Rng, RngExt};
+
+/// Latents as rows: `[frames, embedding, h, w]` -> `[frames * h * w, embedding]`.
+pub(super) fn rows(latents: Tensor<4>) -> Tensor<2> {
+    let [n, width, h, w] = latents.dims();
+    latents.permute([0, 2, 3, 1]).reshape([n * h * w, width])
+}
+
+/// The index of the nearest code of each row: `[rows, embedding]`, `[vocabulary, embedding]` -> `[rows]`.
+pub(super) fn nearest(rows: Tensor<2>, codes: Tensor<2>) -> Tensor<1, Int> {
+    let code_norms = codes.clone().square().sum_dim(1).transpose();
+    // |z - e|^2 without |z|^2, which is the same for every code
+    let distance = code_norms - rows.matmul(codes.transpose()).mul_scalar(2.0);
+    distance.argmin(1).squeeze_dim(1)
+}
+
+/// Which codes were used lately: the watch against a collapsed codebook.
+#[derive(Clone, Debug)]
+pub struct CodeUse {
+    counts: Vec<u64>,
+    unused_for: Vec<u32>,
+}
+
+impl CodeUse {
+    pub fn new(vocabulary: usize) -> Self {
+        Self {
+            counts: vec![0; vocabulary],
+            unused_for: vec![0; vocabulary],
+        }
+    }
+
+    /// Counts the tokens of one training step.
+    pub fn count(&mut self, tokens: &[u16]) {
+        self.unused_for.iter_mut().for_each(|n| *n += 1);
+        for &token in tokens {
+            self.counts[token as usize] += 1;
+            self.unused_for[token as usize] = 0;
+        }
+    }
+
+    /// Codes used at least once since the start of the count.
+    pub fn alive(&self) -> usize {
+        self.counts.iter().filter(|n| **n > 0).count()
+    }
+
+    /// exp of the entropy of the tokens' distribution: how many codes carry the load.
+    pub fn perplexity(&self) -> f64 {
+        let total: u64 = self.counts.iter().sum();
+        let entropy: f64 = self
+            .counts
+            .iter()
+            .filter(|n| **n > 0)
+            .map(|n| *n as f64 / total.max(1) as f64)
+            .map(|p| -p * p.ln())
+            .sum();
+        entropy.exp()
+    }
+
+    /// Codes that no token chose for at least `steps` steps; they count as fresh afterwards.
+    pub fn take_dead(&mut self, steps: u32) -> Vec<usize> {
+        let dead: Vec<usize> = (0..self.counts.len())
+            .filter(|i| self.unused_for[*i] >= steps)
+            .collect();
+        dead.iter().for_each(|i| self.unused_for[*i] = 0);
+        dead
+    }
+}
+
+/// Moves the codes `which` onto latents drawn without preference from `latents` (`[rows, embedding]`).
+pub fn move_codes(
+    codes: Tensor<2>,
+    which: &[usize],
+    latents: Tensor<2>,
+    rng: &mut impl Rng,
+) -> Tensor<2> {
+    let device = codes.device();
+    let [count, _] = latents.dims();
+    let [vocabulary, _] = codes.dims();
+    let mut source: Vec<i64> = (0..vocabulary as i64).collect();
+    for &code in which {
+        source[code] = (vocabulary + rng.random_range(0..count)) as i64;
+    }
+    let index = Tensor::from_data(TensorData::new(source, [vocabulary]), &device);
+    Tensor::cat(vec![codes, latents], 0).select(0, index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Device;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    #[test]
+    fn nearest_code_by_euclidean_distance() {
+        let device = Device::flex();
+        let codes = Tensor::from_floats([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0]], &device);
+        let rows = Tensor::from_floats([[0.6, 0.1], [0.1, 0.2], [0.0, 1.6], [0.4, 0.0]], &device);
+        let found: Vec<i64> = nearest(rows, codes).try_into_vec_as().unwrap();
+        assert_eq!(found, [1, 0, 2, 0]);
+    }
+
+    #[test]
+    fn use_of_codes() {
+        let mut used = CodeUse::new(4);
+        used.count(&[0, 0, 1, 1]);
+        used.count(&[0, 1, 1, 0]);
+        assert_eq!(used.alive(), 2);
+        assert!((used.perplexity() - 2.0).abs() < 1e-9);
+        assert_eq!(used.take_dead(2), [2, 3]);
+        assert!(used.take_dead(2).is_empty());
+    }
+
+    #[test]
+    fn dead_codes_move_onto_latents_and_the_others_stay() {
+        let device = Device::flex();
+        let codes = Tensor::from_floats([[0.0, 0.0], [1.0, 1.0]], &device);
+        let latents = Tensor::from_floats([[5.0, 5.0], [5.0, 5.0]], &device);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let moved: Vec<f32> = move_codes(codes, &[1], latents, &mut rng)
+            .try_into_vec_as()
+            .unwrap();
+        assert_eq!(moved, [0.0, 0.0, 5.0, 5.0]);
+    }
+}
