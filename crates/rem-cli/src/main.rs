@@ -1,1 +1,117 @@
-fn main() {}
+//! `rem`: train, evaluate and look into a world-model agent. One function per command.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+mod config;
+mod eval;
+mod import;
+mod show;
+mod train;
+
+/// REM, an agent that learns games by dreaming them.
+///
+/// A tokenizer turns frames into tokens, a world model predicts the next frame's tokens, reward and end,
+/// and a controller learns to play in that dream. `rem train` shows it on a small built-in game.
+#[derive(Parser)]
+#[command(name = "rem", version, max_term_width = 110)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Train(train::TrainArgs),
+    Eval(eval::EvalArgs),
+    #[command(subcommand)]
+    Import(import::ImportCommand),
+    Config(config::ConfigArgs),
+}
+
+/// Where a config comes from.
+#[derive(Args)]
+struct ConfigSource {
+    /// Preset to start from: quick, paddle, crossing, debug, atari100k
+    #[arg(long, default_value = "quick", value_name = "NAME")]
+    preset: String,
+    /// Game to play, short for `--set env.game=…`: catch, paddle, crossing
+    #[arg(long, value_name = "NAME")]
+    game: Option<String>,
+    /// Change a config value, as often as you like: `--set tokenizer.vocabulary=128`
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Seed of all randomness, short for `--set seed=…`
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Device to compute on: flex (any CPU), or cuda, vulkan, wgpu, metal, rocm if built in
+    #[arg(long, value_name = "NAME[:INDEX]")]
+    device: Option<String>,
+    /// CPU threads; 0 is one per core
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+impl ConfigSource {
+    fn load(&self) -> rem::error::Result<rem::config::Config> {
+        let mut overrides = self.set.clone();
+        let mut short = |key: &str, value: Option<String>| {
+            overrides.extend(value.map(|v| format!("{key}={v}")));
+        };
+        short("env.game", self.game.clone());
+        short("seed", self.seed.map(|v| v.to_string()));
+        short("device", self.device.clone());
+        short("threads", self.threads.map(|v| v.to_string()));
+        rem::config::Config::load(&self.preset, &overrides)
+    }
+}
+
+/// The user's data directory: `REM_DATA_DIR`, or the system's place for it.
+fn data_dir() -> anyhow::Result<PathBuf> {
+    if let Some(dir) = std::env::var_os("REM_DATA_DIR") {
+        return Ok(dir.into());
+    }
+    let dirs = directories::ProjectDirs::from("", "", "rem");
+    let dirs = dirs.ok_or_else(|| anyhow::anyhow!("no home directory; set REM_DATA_DIR"))?;
+    Ok(dirs.data_dir().into())
+}
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(tracing::Level::WARN)
+        .init();
+    let cli = Cli::parse();
+    let result = match cli.command {
+        Command::Train(args) => train::run(args),
+        Command::Eval(args) => eval::run(args),
+        Command::Import(command) => import::run(command),
+        Command::Config(args) => config::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// One line of what went wrong, and one of what to do about it.
+fn report(error: &anyhow::Error) {
+    let mut stderr = std::io::stderr().lock();
+    let (red, dim, reset) = match stderr.is_terminal() {
+        true => ("\x1b[1;31m", "\x1b[2m", "\x1b[0m"),
+        false => ("", "", ""),
+    };
+    let _ = writeln!(stderr, "{red}error:{reset} {error:#}");
+    let hint = error
+        .downcast_ref::<rem::error::Error>()
+        .and_then(|e| e.hint());
+    if let Some(hint) = hint {
+        let _ = writeln!(stderr, "{dim}hint:{reset} {hint}");
+    }
+}

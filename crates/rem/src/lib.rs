@@ -26,6 +26,8 @@ pub mod run;
 pub mod sampling;
 pub mod seeds;
 pub mod showcase;
+pub mod threads;
 pub mod tokenizer;
+pub mod train;
 pub mod weights;
 pub mod world_model;

@@ -10,7 +10,7 @@ mod codebook;
 mod conv_nets;
 pub mod lpips;
 
-pub use codebook::CodeUse;
+pub use codebook::{CodeUse, move_codes};
 use conv_nets::{Decoder, Encoder};
 use lpips::Lpips;
 
@@ -73,6 +73,11 @@ impl Tokenizer {
             Some(conv) => conv.forward(z),
             None => z,
         }
+    }
+
+    /// Latents as rows: `[frames, 3, size, size]` -> `[frames * K, embedding]`.
+    pub fn latent_rows(&self, frames: Tensor<4>) -> Tensor<2> {
+        codebook::rows(self.latents(frames))
     }
 
     /// Frames to tokens: `[frames, 3, size, size]` -> `[frames, K]`.

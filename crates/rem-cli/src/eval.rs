@@ -1,0 +1,77 @@
+//! `rem eval`: play with a run's agent and say its score.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use rem::evaluate::evaluate;
+use rem::run::{Protocol, read_config};
+use rem::seeds::Seeds;
+use rem::{device, threads, train};
+
+/// Play with the agent of a run and print its score
+///
+/// The same number of episodes as the run's own final evaluation gives the same score, to the digit.
+#[derive(Args)]
+pub struct EvalArgs {
+    /// Directory of the run
+    run: PathBuf,
+    /// Episodes to play [default: as many as the run's final evaluation]
+    #[arg(long, value_name = "N")]
+    episodes: Option<usize>,
+    /// Use the checkpoint of this epoch instead of the last
+    #[arg(long, value_name = "N")]
+    epoch: Option<u32>,
+    /// Print JSON with the return of every episode
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: EvalArgs) -> Result<()> {
+    let config = read_config(&args.run)?;
+    let count = threads::set(config.threads)?;
+    let (agent, epoch) = train::load_agent(&args.run, &config, args.epoch)?;
+    let protocol = Protocol::read(&args.run)?;
+    let episodes = args.episodes.unwrap_or(config.evaluate.final_episodes);
+    eprintln!(
+        "device {} · {count} threads · precision {} · checkpoint of epoch {epoch}",
+        config.device, protocol.precision
+    );
+    let device = device::open(&config.device)?;
+    let result = evaluate(
+        &agent.valid(),
+        &config,
+        episodes,
+        &Seeds::new(config.seed),
+        &device,
+        |_| {},
+    )?;
+    if args.json {
+        let json = serde_json::json!({
+            "game": config.env.game,
+            "epoch": epoch,
+            "mean": result.mean(),
+            "returns": result.returns,
+            "lengths": result.lengths,
+        });
+        println!("{json}");
+        return Ok(());
+    }
+    let mean = result.mean();
+    let spread = result
+        .returns
+        .iter()
+        .map(|r| (f64::from(*r) - mean).powi(2))
+        .sum::<f64>();
+    let deviation = (spread / result.returns.len() as f64).sqrt();
+    let best = protocol
+        .scripted_player
+        .map_or_else(String::new, |s| format!(", scripted best {s:.3}"));
+    println!(
+        "{}: mean return {mean:.3} ± {deviation:.3} over {} episodes (random player {:.3}{best})",
+        config.env.game,
+        result.returns.len(),
+        protocol.random_player
+    );
+    Ok(())
+}

@@ -1,0 +1,608 @@
+//! The training cycle (paper, Alg. overview): collect, learn to see, learn the world, learn to act.
+//!
+//! A [`Trainer`] is always at the end of an epoch, and what it holds is exactly what the last checkpoint
+//! holds. An epoch that diverges is undone by going back to that checkpoint.
+
+use std::path::Path;
+use std::time::Instant;
+
+use burn::tensor::Device;
+
+use crate::agent::Agent;
+use crate::checkpoint::{Checkpoint, Manifest};
+use crate::collect::collect;
+use crate::config::{Config, Optimise};
+use crate::device;
+use crate::env::{self, Env};
+use crate::error::{Error, Result};
+use crate::evaluate::{evaluate, mean};
+use crate::metrics::Metrics;
+use crate::optimiser::{AdamW, DecayGroup};
+use crate::replay::{ChunkInfo, Replay};
+use crate::run::{RunDir, Score, Scores, write_json};
+use crate::seeds::{Purpose, Seeds};
+use crate::showcase::Showcase;
+use crate::tokenizer::lpips::Lpips;
+use crate::weights::{self, Arrays};
+
+mod phases;
+
+use phases::{Diverged, Phase};
+
+/// Tries of an epoch before the run gives up.
+const TRIES: u32 = 3;
+
+/// What happens in a run, for whoever shows it.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A phase of an epoch begins.
+    Phase {
+        epoch: u32,
+        phase: &'static str,
+        steps: usize,
+    },
+    /// So many of its steps are done.
+    Step {
+        done: usize,
+    },
+    /// It is over.
+    PhaseDone {
+        epoch: u32,
+        phase: &'static str,
+        steps: usize,
+        seconds: f64,
+        values: &'a [(&'static str, f64)],
+    },
+    Evaluated {
+        epoch: u32,
+        score: &'a Score,
+        is_final: bool,
+    },
+    EpochDone {
+        epoch: u32,
+        seconds: f64,
+    },
+    /// Something the user should know.
+    Note(&'a str),
+}
+
+/// Whoever is told of events.
+pub type Listener<'a> = &'a mut dyn FnMut(Event);
+
+struct Optimisers {
+    tokenizer: AdamW,
+    world_model: AdamW,
+    actor_critic: AdamW,
+}
+
+impl Optimisers {
+    fn new(config: &Config) -> Self {
+        let new = |optimise: &Optimise, group| AdamW::new(optimise, &config.train, group);
+        Self {
+            tokenizer: new(&config.tokenizer.optimise, DecayGroup::All),
+            world_model: new(&config.world_model.optimise, DecayGroup::WeightMatrices),
+            actor_critic: new(&config.actor_critic.optimise, DecayGroup::All),
+        }
+    }
+
+    fn each(&mut self) -> [(&'static str, &mut AdamW); 3] {
+        [
+            ("tokenizer", &mut self.tokenizer),
+            ("world_model", &mut self.world_model),
+            ("actor_critic", &mut self.actor_critic),
+        ]
+    }
+}
+
+/// A run at the end of an epoch.
+pub struct Trainer {
+    run: RunDir,
+    config: Config,
+    seeds: Seeds,
+    device: Device,
+    agent: Agent,
+    optimisers: Optimisers,
+    env: Box<dyn Env>,
+    replay: Replay,
+    chunks: Vec<ChunkInfo>,
+    metrics: Metrics,
+    scores: Vec<Score>,
+    lpips: Option<Lpips>,
+    epoch: u32,
+}
+
+fn config_crc32(config: &Config) -> u32 {
+    crc32fast::hash(config.to_toml().as_bytes())
+}
+
+fn training_env(config: &Config) -> Result<Box<dyn Env>> {
+    let seed = Seeds::new(config.seed).derive(0, Purpose::Environment, 0);
+    let s = &config.env;
+    Ok(env::make(
+        &s.game,
+        s.frame_size,
+        seed,
+        s.end_on_life_loss.train,
+        s.max_steps.train,
+    )?)
+}
+
+impl Trainer {
+    /// Begins a run: a newborn agent, and its first checkpoint.
+    pub fn start(run: RunDir, config: Config, lpips: Option<Lpips>) -> Result<Self> {
+        let device = device::open(&config.device)?;
+        let env = training_env(&config)?;
+        let seeds = Seeds::new(config.seed);
+        let mut trainer = Self {
+            agent: Agent::new(
+                &config,
+                env.actions().len(),
+                &seeds,
+                &device.clone().autodiff(),
+            ),
+            optimisers: Optimisers::new(&config),
+            replay: Replay::new(config.frame_bytes(), config.tokens_per_obs()),
+            metrics: Metrics::open(run.path(), Default::default())
+                .map_err(Error::io(run.path()))?,
+            chunks: Vec::new(),
+            scores: Vec::new(),
+            epoch: 0,
+            run,
+            config,
+            seeds,
+            device,
+            env,
+            lpips,
+        };
+        trainer.checkpoint()?;
+        // The config comes last: a directory without it is no run yet.
+        let path = trainer.run.path().join("config.toml");
+        crate::files::write_atomic(&path, trainer.config.to_toml().as_bytes())
+            .map_err(Error::io(&path))?;
+        Ok(trainer)
+    }
+
+    /// Goes on from a checkpoint: the last one, or that of `epoch`.
+    pub fn resume(
+        run: RunDir,
+        config: Config,
+        lpips: Option<Lpips>,
+        epoch: Option<u32>,
+    ) -> Result<Self> {
+        let checkpoint = Checkpoint::read(run.path(), epoch, config_crc32(&config))?;
+        let device = device::open(&config.device)?;
+        let mut env = training_env(&config)?;
+        env.restore(&checkpoint.environment)?;
+        let seeds = Seeds::new(config.seed);
+        let newborn = Agent::new(
+            &config,
+            env.actions().len(),
+            &seeds,
+            &device.clone().autodiff(),
+        );
+        let manifest = checkpoint.manifest;
+        let (agent, optimisers) = restore(newborn, checkpoint.arrays, &manifest, &config, &device)
+            .map_err(|reason| Error::Checkpoint {
+                path: run.path().into(),
+                reason,
+                hint: None,
+            })?;
+        let replay = Replay::load(
+            &run.path().join("replay"),
+            &manifest.replay,
+            config.frame_bytes(),
+            config.tokens_per_obs(),
+        )?;
+        Ok(Self {
+            metrics: Metrics::open(run.path(), manifest.logs).map_err(Error::io(run.path()))?,
+            chunks: manifest.replay,
+            scores: manifest.scores,
+            epoch: manifest.epoch,
+            agent,
+            optimisers,
+            replay,
+            run,
+            config,
+            seeds,
+            device,
+            env,
+            lpips,
+        })
+    }
+
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Trains to the end of the run.
+    pub fn train(mut self, listener: Listener) -> Result<Scores> {
+        let mut failures = 0;
+        while self.epoch < self.config.train.epochs {
+            match self.run_epoch(listener) {
+                Ok(()) => failures = 0,
+                Err(EpochError::Failed(error)) => return Err(error),
+                Err(EpochError::Diverged(diverged)) => {
+                    failures += 1;
+                    let epoch = self.epoch + 1;
+                    if failures == TRIES {
+                        return Err(self.give_up(epoch, diverged));
+                    }
+                    let text = format!(
+                        "epoch {epoch}, {}: {}; back to the checkpoint of epoch {}, next seed (try {} of {TRIES})",
+                        diverged.phase,
+                        diverged.what,
+                        self.epoch,
+                        failures + 1
+                    );
+                    listener(Event::Note(&text));
+                    self = Self::resume(self.run, self.config, self.lpips, Some(self.epoch))?;
+                    self.seeds.attempt = failures;
+                    self.metrics
+                        .note(epoch, &text)
+                        .map_err(Error::io(self.run.path()))?;
+                }
+            }
+        }
+        self.write_scores()
+    }
+
+    /// The loop of an epoch on one screen.
+    fn run_epoch(&mut self, listener: Listener) -> Result<(), EpochError> {
+        let epoch = self.epoch + 1;
+        let started = Instant::now();
+        let steps_before = self.replay.steps();
+        if epoch <= self.config.collect.epochs {
+            self.collect(epoch, listener)?;
+        }
+        for phase in Phase::ALL {
+            let settings = phase.settings(&self.config);
+            if epoch > settings.start_after && settings.steps_per_epoch > 0 {
+                self.learn(phase, epoch, listener)?;
+            }
+        }
+        if self.evaluates(epoch) {
+            self.evaluate(epoch, listener)?;
+        }
+        let name = format!("epoch-{epoch:06}.chunk");
+        let chunk = self
+            .replay
+            .write_chunk(&self.run.path().join("replay"), steps_before, &name);
+        self.chunks.extend(chunk.map_err(Error::from)?);
+        self.epoch = epoch;
+        self.seeds.attempt = 0;
+        self.checkpoint()?;
+        if self.evaluates(epoch) {
+            self.write_scores()?;
+        }
+        listener(Event::EpochDone {
+            epoch,
+            seconds: started.elapsed().as_secs_f64(),
+        });
+        Ok(())
+    }
+
+    fn is_final(&self, epoch: u32) -> bool {
+        epoch == self.config.train.epochs
+    }
+
+    fn evaluates(&self, epoch: u32) -> bool {
+        let every = self.config.evaluate.every;
+        self.is_final(epoch) || (every > 0 && epoch % every == 0)
+    }
+
+    fn collect(&mut self, epoch: u32, listener: Listener) -> Result<()> {
+        let steps = self.config.collect.steps_per_epoch;
+        listener(Event::Phase {
+            epoch,
+            phase: "collect",
+            steps,
+        });
+        let started = Instant::now();
+        let collected = collect(
+            &mut *self.env,
+            &self.agent.valid(),
+            &mut self.replay,
+            &self.config,
+            &self.device,
+            &mut self.seeds.rng(epoch, Purpose::Collect),
+            |done| listener(Event::Step { done }),
+        );
+        let mut values = vec![
+            ("steps", self.replay.steps() as f64),
+            ("episodes", collected.returns.len() as f64),
+        ];
+        if !collected.returns.is_empty() {
+            let lengths = collected.lengths.iter().sum::<usize>() as f64;
+            values.push(("mean_return", mean(&collected.returns)));
+            values.push(("mean_length", lengths / collected.lengths.len() as f64));
+        }
+        self.phase_done(epoch, "collect", steps, started, &values, listener)
+    }
+
+    fn learn(&mut self, phase: Phase, epoch: u32, listener: Listener) -> Result<(), EpochError> {
+        let steps = phase.settings(&self.config).steps_per_epoch;
+        listener(Event::Phase {
+            epoch,
+            phase: phase.name(),
+            steps,
+        });
+        let started = Instant::now();
+        let learned = match phase {
+            Phase::Tokenizer => self.train_tokenizer(epoch, listener),
+            Phase::WorldModel => self.train_world_model(epoch, listener),
+            Phase::ActorCritic => self.train_actor_critic(epoch, listener),
+        };
+        let learned = learned.map_err(EpochError::Diverged)?;
+        for warning in &learned.warnings {
+            listener(Event::Note(warning));
+            self.metrics
+                .note(epoch, warning)
+                .map_err(Error::io(self.run.path()))?;
+        }
+        self.phase_done(
+            epoch,
+            phase.name(),
+            steps,
+            started,
+            &learned.values,
+            listener,
+        )?;
+        Ok(())
+    }
+
+    fn phase_done(
+        &mut self,
+        epoch: u32,
+        phase: &'static str,
+        steps: usize,
+        started: Instant,
+        values: &[(&'static str, f64)],
+        listener: Listener,
+    ) -> Result<()> {
+        let seconds = started.elapsed().as_secs_f64();
+        let failed = Error::io(self.run.path());
+        self.metrics
+            .scalars(epoch, phase, values)
+            .and_then(|()| self.metrics.timing(epoch, phase, seconds, steps))
+            .map_err(failed)?;
+        listener(Event::PhaseDone {
+            epoch,
+            phase,
+            steps,
+            seconds,
+            values,
+        });
+        Ok(())
+    }
+
+    fn evaluate(&mut self, epoch: u32, listener: Listener) -> Result<()> {
+        let is_final = self.is_final(epoch);
+        let e = &self.config.evaluate;
+        let episodes = if is_final {
+            e.final_episodes
+        } else {
+            e.episodes
+        };
+        listener(Event::Phase {
+            epoch,
+            phase: "evaluate",
+            steps: episodes,
+        });
+        let started = Instant::now();
+        let player = self.agent.valid();
+        let evaluation = evaluate(
+            &player,
+            &self.config,
+            episodes,
+            &self.seeds,
+            &self.device,
+            |done| {
+                listener(Event::Step { done });
+            },
+        )?;
+        let world_model = burn::module::Module::valid(&self.agent.world_model);
+        let showcase = Showcase {
+            player: &player,
+            world_model: &world_model,
+            config: &self.config,
+            actions: self.env.actions(),
+            device: &self.device,
+        };
+        let dir = self.run.path().join("media");
+        showcase
+            .write(
+                &dir,
+                epoch,
+                &evaluation.film,
+                &self.replay,
+                &mut self.seeds.rng(epoch, Purpose::Media),
+            )
+            .map_err(Error::io(&dir))?;
+        let score = Score {
+            epoch,
+            steps: self.replay.steps() as u64,
+            mean: evaluation.mean(),
+            returns: evaluation.returns,
+        };
+        let lengths = evaluation.lengths.iter().sum::<usize>() as f64;
+        let values = [
+            ("mean_return", score.mean),
+            ("mean_length", lengths / episodes as f64),
+        ];
+        self.phase_done(epoch, "evaluate", episodes, started, &values, listener)?;
+        listener(Event::Evaluated {
+            epoch,
+            score: &score,
+            is_final,
+        });
+        self.scores.push(score);
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        let mut manifest = Manifest::new(self.epoch, config_crc32(&self.config));
+        manifest.replay = self.chunks.clone();
+        manifest.scores = self.scores.clone();
+        manifest.logs = self.metrics.sync().map_err(Error::io(self.run.path()))?;
+        let mut arrays: std::collections::BTreeMap<String, Arrays> = self
+            .agent
+            .arrays()
+            .into_iter()
+            .map(|(name, a)| (name.to_string(), a))
+            .collect();
+        for (name, optimiser) in self.optimisers.each() {
+            manifest
+                .optimiser_steps
+                .insert(name.into(), optimiser.steps());
+            arrays.insert(format!("{name}.optimiser"), optimiser.to_arrays());
+        }
+        let environment = self.env.snapshot();
+        Checkpoint {
+            manifest,
+            arrays,
+            environment,
+        }
+        .write(self.run.path())
+    }
+
+    /// `scores.json`, always made from what the checkpoint holds.
+    fn write_scores(&self) -> Result<Scores> {
+        let last = self.scores.last().filter(|s| self.is_final(s.epoch));
+        let scores = Scores {
+            game: self.config.env.game.clone(),
+            seed: self.config.seed,
+            evaluations: self.scores.clone(),
+            final_score: last.cloned(),
+        };
+        write_json(&self.run.path().join("scores.json"), &scores)?;
+        Ok(scores)
+    }
+
+    /// Keeps the batch that the run could not get over.
+    fn give_up(&self, epoch: u32, diverged: Diverged) -> Error {
+        let dump = self
+            .run
+            .path()
+            .join(format!("diverged-epoch-{epoch:06}.safetensors"));
+        if let Err(error) =
+            crate::files::write_atomic(&dump, &weights::to_safetensors(&diverged.batch))
+        {
+            return Error::io(&dump)(error);
+        }
+        Error::Diverged {
+            phase: diverged.phase,
+            epoch,
+            times: TRIES,
+            what: diverged.what,
+            dump,
+        }
+    }
+}
+
+/// Why an epoch came to no end.
+enum EpochError {
+    Diverged(Diverged),
+    Failed(Error),
+}
+
+impl From<Error> for EpochError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// An agent and its optimisers from the arrays of a checkpoint.
+fn restore(
+    newborn: Agent,
+    mut arrays: std::collections::BTreeMap<String, Arrays>,
+    manifest: &Manifest,
+    config: &Config,
+    device: &Device,
+) -> Result<(Agent, Optimisers), String> {
+    let mut take = |name: &str| {
+        arrays
+            .remove(name)
+            .ok_or_else(|| format!("{name}.safetensors is missing"))
+    };
+    let weights = [
+        take("tokenizer")?,
+        take("world_model")?,
+        take("actor_critic")?,
+    ];
+    let agent = newborn
+        .with_arrays(weights)
+        .map_err(|(name, reason)| format!("{name}: {reason}"))?;
+    let mut optimisers = Optimisers::new(config);
+    for (name, optimiser) in optimisers.each() {
+        let steps = manifest.optimiser_steps.get(name).copied().unwrap_or(0);
+        let moments = take(&format!("{name}.optimiser"))?;
+        optimiser
+            .restore(&moments, steps, device)
+            .map_err(|e| format!("{name}.optimiser: {e}"))?;
+    }
+    Ok((agent, optimisers))
+}
+
+/// The agent of a run's last checkpoint (or of `epoch`), for playing.
+pub fn load_agent(run: &Path, config: &Config, epoch: Option<u32>) -> Result<(Agent, u32)> {
+    let checkpoint = Checkpoint::read(run, epoch, config_crc32(config))?;
+    let device = device::open(&config.device)?;
+    let actions = training_env(config)?.actions().len();
+    let newborn = Agent::new(
+        config,
+        actions,
+        &Seeds::new(config.seed),
+        &device.autodiff(),
+    );
+    let mut arrays = checkpoint.arrays;
+    let mut take = |name: &str| arrays.remove(name).unwrap_or_default();
+    let weights = [take("tokenizer"), take("world_model"), take("actor_critic")];
+    let agent = newborn
+        .with_arrays(weights)
+        .map_err(|(name, reason)| Error::Checkpoint {
+            path: run.into(),
+            reason: format!("{name}: {reason}"),
+            hint: None,
+        })?;
+    Ok((agent, checkpoint.manifest.epoch))
+}
+
+/// Makes a run of imported weights: one checkpoint, ready for evaluation.
+pub fn write_imported(run: &RunDir, config: &Config, weights: [Arrays; 3]) -> Result<()> {
+    let device = device::open(&config.device)?;
+    let env = training_env(config)?;
+    let newborn = Agent::new(
+        config,
+        env.actions().len(),
+        &Seeds::new(config.seed),
+        &device.autodiff(),
+    );
+    let agent = newborn
+        .with_arrays(weights)
+        .map_err(|(name, reason)| Error::Weights {
+            file: name.into(),
+            reason,
+        })?;
+    let mut arrays: std::collections::BTreeMap<String, Arrays> = agent
+        .arrays()
+        .into_iter()
+        .map(|(name, a)| (name.to_string(), a))
+        .collect();
+    let mut manifest = Manifest::new(0, config_crc32(config));
+    for (name, optimiser) in Optimisers::new(config).each() {
+        manifest.optimiser_steps.insert(name.into(), 0);
+        arrays.insert(format!("{name}.optimiser"), optimiser.to_arrays());
+    }
+    Checkpoint {
+        manifest,
+        arrays,
+        environment: env.snapshot(),
+    }
+    .write(run.path())?;
+    let path = run.path().join("config.toml");
+    crate::files::write_atomic(&path, config.to_toml().as_bytes()).map_err(Error::io(&path))
+}
