@@ -8,6 +8,7 @@ use rem::evaluate::evaluate;
 use rem::run::{Protocol, read_config};
 use rem::seeds::Seeds;
 use rem::{device, threads, train};
+use serde::Serialize;
 
 /// Play with the agent of a run and print its score
 ///
@@ -25,6 +26,15 @@ pub struct EvalArgs {
     /// Print JSON with the return of every episode
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Serialize)]
+struct Played<'a> {
+    game: &'a str,
+    epoch: u32,
+    mean: f64,
+    returns: &'a [f32],
+    lengths: &'a [usize],
 }
 
 pub fn run(args: EvalArgs) -> Result<()> {
@@ -47,14 +57,14 @@ pub fn run(args: EvalArgs) -> Result<()> {
         |_| {},
     )?;
     if args.json {
-        let json = serde_json::json!({
-            "game": config.env.game,
-            "epoch": epoch,
-            "mean": result.mean(),
-            "returns": result.returns,
-            "lengths": result.lengths,
-        });
-        println!("{json}");
+        let played = Played {
+            game: &config.env.game,
+            epoch,
+            mean: result.mean(),
+            returns: &result.returns,
+            lengths: &result.lengths,
+        };
+        println!("{}", serde_json::to_string(&played)?);
         return Ok(());
     }
     let mean = result.mean();

@@ -59,7 +59,7 @@ fn lpips(vgg: PathBuf, heads: PathBuf, out: Option<PathBuf>) -> Result<()> {
     if let Some(parent) = out.parent() {
         std::fs::create_dir_all(parent).map_err(Error::io(parent))?;
     }
-    files::write_atomic(&out, &weights::to_safetensors(&arrays)).map_err(Error::io(&out))?;
+    files::write_atomic(&out, &weights::to_safetensors(&arrays)).map_err(Error::File)?;
     println!("{}: {} arrays", out.display(), arrays.len());
     Ok(())
 }
@@ -67,25 +67,29 @@ fn lpips(vgg: PathBuf, heads: PathBuf, out: Option<PathBuf>) -> Result<()> {
 fn agent(file: PathBuf, game: String, run_dir: PathBuf) -> Result<()> {
     let (mut config, agent) = import::agent(&file, &game)?;
     config.threads = threads::set(config.threads)?;
-    let protocol = Protocol::new(&config, config.threads, true)?;
-    if protocol.actions.len() != agent.actions() {
+    let actions = rem::evaluate::test_env(&config.env, 0)
+        .map_err(Error::from)?
+        .actions()
+        .len();
+    if actions != agent.actions() {
+        let reason = format!(
+            "it plays with {} actions, `{game}` has {actions}",
+            agent.actions()
+        );
         return Err(Error::Weights {
-            file,
-            reason: format!(
-                "it plays with {} actions, `{game}` has {}",
-                agent.actions(),
-                protocol.actions.len()
-            ),
+            file: file.clone(),
+            reason,
         }
         .into());
     }
+    // Everything that can be wrong is found out before anything is written.
+    let weights = [agent.tokenizer, agent.world_model, agent.actor_critic];
+    let checkpoint = train::imported(&config, &file, weights)?;
+    let perceptual = crate::train::lpips_file(&config)?.is_some();
+    let protocol = Protocol::new(&config, config.threads, perceptual)?;
     let run = RunDir::create(&run_dir)?;
     protocol.write(&run)?;
-    train::write_imported(
-        &run,
-        &config,
-        [agent.tokenizer, agent.world_model, agent.actor_critic],
-    )?;
+    train::write_imported(&run, &config, checkpoint)?;
     println!(
         "{}: try `rem eval {}`",
         run_dir.display(),

@@ -34,6 +34,7 @@ impl Show {
 
     pub fn event(&mut self, event: Event) {
         match event {
+            Event::Epoch => self.line.clear(),
             Event::Phase {
                 epoch,
                 phase,
@@ -56,7 +57,9 @@ impl Show {
                 }
                 let rate = steps as f64 / seconds.max(1e-9);
                 let values = summary(phase, values);
-                self.line.push(format!("{phase} {values} ({rate:.1}/s)"));
+                let space = if values.is_empty() { "" } else { " " };
+                self.line
+                    .push(format!("{phase}{space}{values} ({rate:.1}/s)"));
             }
             Event::Evaluated {
                 score, is_final, ..
@@ -80,7 +83,12 @@ impl Show {
                     minutes(left)
                 ));
             }
-            Event::Note(text) => self.print(&format!("note: {text}")),
+            Event::Note(text) => {
+                if let Some(bar) = self.bar.take() {
+                    bar.finish_and_clear();
+                }
+                self.print(&format!("note: {text}"));
+            }
         }
     }
 

@@ -29,7 +29,7 @@ pub struct TrainArgs {
     /// Go on with the run in this directory; it keeps its config
     #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "game", "set", "seed", "device", "threads", "run_dir"])]
     resume: Option<PathBuf>,
-    /// Go on from the checkpoint of this epoch instead of the last
+    /// Go on from the checkpoint of this epoch instead of the last; later ones are dropped
     #[arg(long, value_name = "N", requires = "resume")]
     from_epoch: Option<u32>,
 }
@@ -101,12 +101,14 @@ fn free_directory(config: &Config) -> PathBuf {
 }
 
 /// The LPIPS weights, where the config wants them and they are there.
-fn lpips_file(config: &Config) -> Result<Option<PathBuf>> {
+pub fn lpips_file(config: &Config) -> Result<Option<PathBuf>> {
+    if config.tokenizer.perceptual == Perceptual::Off {
+        return Ok(None);
+    }
     let file = data_dir()?.join("lpips.safetensors");
     match config.tokenizer.perceptual {
-        Perceptual::Off => Ok(None),
         _ if file.exists() => Ok(Some(file)),
-        Perceptual::Auto => Ok(None),
+        Perceptual::Auto | Perceptual::Off => Ok(None),
         Perceptual::Required => Err(Error::config(
             format!(
                 "`tokenizer.perceptual = \"required\"`, but there is no `{}`",

@@ -30,7 +30,7 @@ impl Agent {
             tokens_per_obs: config.tokens_per_obs(),
             actions,
         };
-        let mut agent = Self {
+        let agent = Self {
             tokenizer: Tokenizer::new(&config.tokenizer, device),
             world_model: WorldModel::new(&config.world_model, sizes, device),
             actor_critic: ActorCritic::new(
@@ -43,7 +43,6 @@ impl Agent {
         };
         // Parameters are drawn when first read: read them all now, in one order, while the seed holds.
         agent.arrays();
-        agent.tokenizer = agent.tokenizer.train();
         agent
     }
 

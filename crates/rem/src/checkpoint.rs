@@ -68,7 +68,8 @@ pub struct Checkpoint {
     pub environment: Vec<u8>,
 }
 
-fn directory(run: &Path, epoch: u32) -> PathBuf {
+/// Where the checkpoint of an epoch lies.
+pub fn directory(run: &Path, epoch: u32) -> PathBuf {
     run.join("checkpoints").join(format!("epoch-{epoch:06}"))
 }
 
@@ -114,16 +115,12 @@ impl Checkpoint {
             };
             self.manifest.files.insert(name.clone(), info);
             let path = beside.join(name);
-            write_atomic(&path, bytes).map_err(Error::io(&path))?;
+            write_atomic(&path, bytes).map_err(Error::File)?;
         }
         crate::run::write_json(&beside.join(MANIFEST), &self.manifest)?;
-        sync_dir(&beside).map_err(Error::io(&beside))?;
-        if target.exists() {
-            // Left from before a resume of an older epoch; the new one replaces it.
-            std::fs::remove_dir_all(&target).map_err(Error::io(&target))?;
-        }
+        sync_dir(&beside).map_err(Error::File)?;
         std::fs::rename(&beside, &target).map_err(Error::io(&target))?;
-        sync_dir(&parent).map_err(Error::io(&parent))?;
+        sync_dir(&parent).map_err(Error::File)?;
         prune(run, self.manifest.epoch)
     }
 
@@ -138,6 +135,13 @@ impl Checkpoint {
             });
         };
         let path = directory(run, epoch);
+        if !path.exists() {
+            return Err(Error::Checkpoint {
+                path,
+                reason: format!("there is no checkpoint of epoch {epoch}"),
+                hint: Some(format!("there are those of epochs {all:?}")),
+            });
+        }
         read_checked(&path, config_crc32).map_err(|reason| {
             let good = all
                 .iter()
@@ -203,12 +207,20 @@ fn read_checked(path: &Path, config_crc32: u32) -> std::result::Result<Checkpoin
     })
 }
 
-/// Drops all but the last checkpoints up to `epoch`, those after it (left from before a resume of an
-/// older epoch), and what an interrupted write left behind.
+/// Drops what a run that goes on from `epoch` leaves: later checkpoints, which the logs will no longer match,
+/// and what an interrupted write or drop left behind.
+pub fn drop_others(run: &Path, epoch: u32) -> Result<()> {
+    for e in epochs(run).into_iter().filter(|e| *e > epoch) {
+        let path = directory(run, e);
+        std::fs::remove_dir_all(&path).map_err(Error::io(&path))?;
+    }
+    prune(run, epoch)
+}
+
+/// Drops all but the last checkpoints up to `epoch`, and what an interrupted write left behind.
 fn prune(run: &Path, epoch: u32) -> Result<()> {
     let all = epochs(run);
-    let old = all.iter().filter(|e| **e <= epoch).rev().skip(KEPT);
-    for e in old.chain(all.iter().filter(|e| **e > epoch)) {
+    for e in all.iter().filter(|e| **e <= epoch).rev().skip(KEPT) {
         let path = directory(run, *e);
         std::fs::remove_dir_all(&path).map_err(Error::io(&path))?;
     }

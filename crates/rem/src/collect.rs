@@ -16,7 +16,6 @@ use crate::tokenizer::code_grid;
 /// What one round of collection gave.
 #[derive(Clone, Debug, Default)]
 pub struct Collected {
-    pub steps: usize,
     /// Returns of the episodes that finished in this round.
     pub returns: Vec<f32>,
     /// Their lengths.
@@ -82,13 +81,17 @@ pub fn collect(
     let size = config.env.frame_size;
     let mut out = Collected::default();
     let mut state = player.actor_critic.initial_state(1);
-    let mut frame = if replay.has_open_episode() {
+    let mut frame = Vec::new();
+    if replay.has_open_episode() {
         state = warmed(player, replay, config, device);
-        env.render()
-    } else {
-        env.reset()
-    };
+        frame = env.render();
+    }
     for i in 0..config.collect.steps_per_epoch {
+        // Not before its first step: a reset at the end of a round would be doubled by the next round.
+        if !replay.has_open_episode() {
+            state = player.actor_critic.initial_state(1);
+            frame = env.reset();
+        }
         let tokens = player.see([&frame[..]].into_iter(), size, device);
         let (observed, actions) =
             player.decide(tokens, state, config.collect.temperature, &[rng.random()]);
@@ -100,15 +103,12 @@ pub fn collect(
         let step = env.step(action);
         replay.push(&frame, action as u8, step.reward, step.outcome);
         frame = step.frame;
-        out.steps += 1;
         if step.outcome != Outcome::Continues {
             let episode = replay.episodes() as u32 - 1;
             let length = replay.episode_steps(episode);
             let ids = (0..length as u32).map(|index| StepId { episode, index });
             out.returns.push(ids.map(|id| replay.reward(id)).sum());
             out.lengths.push(length);
-            frame = env.reset();
-            state = player.actor_critic.initial_state(1);
         }
         progress(i + 1);
     }

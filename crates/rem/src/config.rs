@@ -204,12 +204,22 @@ pub enum AfterEnd {
 pub struct Optimise {
     /// Epochs before this component starts to learn.
     pub start_after: u32,
+    /// The last epoch in which it learns; 0 = to the end.
+    pub stop_after: u32,
     pub steps_per_epoch: usize,
     pub batch: usize,
     pub learning_rate: f64,
     pub weight_decay: f64,
     /// Largest global norm of the gradients.
     pub clip: f64,
+}
+
+impl Optimise {
+    /// Whether the component learns in `epoch` (the first is 1).
+    pub fn learns_in(&self, epoch: u32) -> bool {
+        let stopped = self.stop_after > 0 && epoch > self.stop_after;
+        epoch > self.start_after && !stopped && self.steps_per_epoch > 0
+    }
 }
 
 impl Config {
@@ -261,7 +271,7 @@ impl Config {
         self.env.frame_size * self.env.frame_size * 3
     }
 
-    /// Observations in a dream: H - c + 1 (DESIGN: the first is real).
+    /// Observations in a dream, H - c + 1: a real one and those that the horizon leaves to dream.
     pub fn dream_steps(&self) -> usize {
         self.train.horizon - self.world_model.context + 1
     }
@@ -280,6 +290,18 @@ impl Config {
         let w = &self.world_model;
         let a = &self.actor_critic;
         let size = self.env.frame_size;
+        check(
+            self.threads <= 1024,
+            "threads",
+            &self.threads,
+            "must be at most 1024",
+        )?;
+        check(
+            t.revive_after as usize <= t.optimise.steps_per_epoch,
+            "tokenizer.revive_after",
+            &t.revive_after,
+            "is counted within an epoch and must be at most tokenizer.optimise.steps_per_epoch",
+        )?;
         check(
             size == 32 || size == 64,
             "env.frame_size",
@@ -371,10 +393,10 @@ impl Config {
             "must be at least 1",
         )?;
         check(
-            a.burn_in + 1 >= w.context,
+            a.burn_in >= 1 && a.burn_in + 1 >= w.context,
             "actor_critic.burn_in",
             &a.burn_in,
-            "must reach back over world_model.context",
+            "must be at least 1 and reach back over world_model.context",
         )?;
         check(
             (0.0..=1.0).contains(&a.discount),

@@ -175,39 +175,45 @@ fn closest_game(name: &str) -> Option<&'static str> {
     (edits <= 2).then_some(game)
 }
 
+/// How long to play: so many episodes, but none begun after so many steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    pub episodes: usize,
+    pub steps: usize,
+}
+
 /// The returns of the scripted best player.
 ///
 /// # Panics
 /// If the environment has no scripted player.
-pub fn play_scripted(env: &mut dyn Env, episodes: usize) -> Vec<f32> {
-    play(env, episodes, |env| {
+pub fn play_scripted(env: &mut dyn Env, budget: Budget) -> Vec<f32> {
+    play(env, budget, |env| {
         env.scripted_action()
             .expect("this environment has no scripted player")
     })
 }
 
 /// The returns of a player that chooses each action with equal chance.
-pub fn play_random(env: &mut dyn Env, episodes: usize, rng: &mut impl Rng) -> Vec<f32> {
-    play(env, episodes, |env| {
-        rng.random_range(0..env.actions().len())
-    })
+pub fn play_random(env: &mut dyn Env, budget: Budget, rng: &mut impl Rng) -> Vec<f32> {
+    play(env, budget, |env| rng.random_range(0..env.actions().len()))
 }
 
-fn play(env: &mut dyn Env, episodes: usize, mut choose: impl FnMut(&dyn Env) -> usize) -> Vec<f32> {
-    (0..episodes)
-        .map(|_| {
-            env.reset();
-            let mut total = 0.0;
-            loop {
-                let action = choose(env);
-                let step = env.step(action);
-                total += step.reward;
-                if step.outcome != Outcome::Continues {
-                    return total;
-                }
+fn play(env: &mut dyn Env, budget: Budget, mut choose: impl FnMut(&dyn Env) -> usize) -> Vec<f32> {
+    let (mut returns, mut steps) = (Vec::new(), 0);
+    while returns.len() < budget.episodes && steps < budget.steps {
+        env.reset();
+        let mut total = 0.0;
+        loop {
+            let step = env.step(choose(env));
+            total += step.reward;
+            steps += 1;
+            if step.outcome != Outcome::Continues {
+                break;
             }
-        })
-        .collect()
+        }
+        returns.push(total);
+    }
+    returns
 }
 
 /// One layer of a snapshot: a line of JSON. A wrapper's line is followed by the snapshot of what it wraps,
@@ -269,12 +275,22 @@ mod tests {
 
     fn scripted(game: &str, life_loss: bool, max_steps: u32, episodes: usize) -> Vec<f32> {
         let mut env = make(game, 32, 11, life_loss, max_steps).unwrap();
-        play_scripted(&mut env, episodes)
+        play_scripted(
+            &mut env,
+            Budget {
+                episodes,
+                steps: usize::MAX,
+            },
+        )
     }
 
     fn random(game: &str, life_loss: bool, max_steps: u32, episodes: usize) -> Vec<f32> {
         let mut env = make(game, 32, 12, life_loss, max_steps).unwrap();
-        play_random(&mut env, episodes, &mut ChaCha8Rng::seed_from_u64(13))
+        let budget = Budget {
+            episodes,
+            steps: usize::MAX,
+        };
+        play_random(&mut env, budget, &mut ChaCha8Rng::seed_from_u64(13))
     }
 
     /// What a random player sees over `steps` steps, resetting where it must.
@@ -405,14 +421,10 @@ mod tests {
     #[test]
     fn what_cannot_be_made_is_said() {
         let error = |game, size, steps| make(game, size, 0, false, steps).err().unwrap();
-        assert_eq!(
-            error("cach", 64, 40).to_string(),
-            "no game `cach` (there are catch, paddle, crossing); did you mean `catch`?"
-        );
-        assert_eq!(
-            error("Pong", 64, 40).to_string(),
-            "no game `Pong` (there are catch, paddle, crossing)"
-        );
+        assert_eq!(error("cach", 64, 40).to_string(), "unknown game `cach`");
+        assert_eq!(error("cach", 64, 40).hint(), "did you mean `catch`?");
+        let all = "the games are catch, paddle, crossing";
+        assert_eq!(error("Pong", 64, 40).hint(), all);
         assert!(matches!(
             error("catch", 48, 40),
             EnvError::BadSize { size: 48 }

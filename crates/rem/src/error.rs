@@ -1,5 +1,6 @@
 //! What can go wrong outside our own code, each with a hint of what to do about it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::env::EnvError;
@@ -42,11 +43,17 @@ pub enum Error {
         what: String,
         dump: PathBuf,
     },
-    #[error("`{}`: {source}", path.display())]
+    /// A system call on a path.
+    #[error("`{}`: {error}", path.display())]
     Io {
         path: PathBuf,
-        source: std::io::Error,
+        error: std::io::Error,
     },
+    /// As [`Error::Io`], from code whose message already names the file.
+    #[error("{0}")]
+    File(std::io::Error),
+    #[error("{0}")]
+    Logs(std::io::Error),
 }
 
 impl Error {
@@ -60,7 +67,7 @@ impl Error {
     /// Wraps an I/O error with the path it happened at: `.map_err(Error::io(path))`.
     pub fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + use<> {
         let path = path.to_path_buf();
-        move |source| Self::Io { path, source }
+        move |error| Self::Io { path, error }
     }
 
     /// What the user can do about it.
@@ -79,7 +86,19 @@ impl Error {
                 "the offending batch is in `{}`; try a lower learning rate or another seed",
                 dump.display()
             )),
-            Self::Io { .. } => None,
+            Self::Io { error, .. } | Self::File(error) => Some(
+                match error.kind() {
+                    ErrorKind::NotFound => "is the path right?",
+                    ErrorKind::PermissionDenied => "may you read and write there?",
+                    ErrorKind::StorageFull => "make room on the disk, then go on with `rem train --resume`",
+                    ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "name another path",
+                    _ => "look at the disk and at that path; a run goes on with `rem train --resume`",
+                }
+                .into(),
+            ),
+            Self::Logs(_) => Some(
+                "the log belongs to the checkpoints: put it back, or go on from an older epoch with `--from-epoch N`".into(),
+            ),
         }
     }
 }

@@ -33,21 +33,23 @@ pub struct DreamStep {
 impl<'a> Dream<'a> {
     /// A dream that starts at the last observation of a real context.
     /// # Shapes
-    /// - `tokens`: `[batch, context, K]`; `actions`: `[batch, context - 1]`, those between the observations
+    /// - `tokens`: `[batch, context, K]`; `actions`: `[batch, context - 1]`, those between the observations,
+    ///   none for a context of one observation
     pub fn start(
         world_model: &'a WorldModel,
         codes: &'a Tensor<2>,
         tokens: Tensor<3, Int>,
-        actions: Tensor<2, Int>,
+        actions: Option<Tensor<2, Int>>,
     ) -> Self {
         let [_, context, _] = tokens.dims();
-        let state = if context > 1 {
-            let past = tokens.clone().narrow(1, 0, context - 1);
-            world_model
-                .fold(codes, past, actions, &RetNetState::empty())
-                .1
-        } else {
-            RetNetState::empty()
+        let state = match actions {
+            Some(actions) => {
+                let past = tokens.clone().narrow(1, 0, context - 1);
+                world_model
+                    .fold(codes, past, actions, &RetNetState::empty())
+                    .1
+            }
+            None => RetNetState::empty(),
         };
         Self {
             world_model,
@@ -62,14 +64,8 @@ impl<'a> Dream<'a> {
         self.tokens.clone()
     }
 
-    /// Takes the actions (`[batch]`), draws reward and end, and, when `observe`, the next observation;
-    /// the last step of a dream has no use for one.
-    pub fn step(
-        &mut self,
-        actions: Tensor<1, Int>,
-        observe: bool,
-        rng: &mut impl Rng,
-    ) -> DreamStep {
+    /// Takes the actions (`[batch]`) and draws reward, end and the next observation.
+    pub fn step(&mut self, actions: Tensor<1, Int>, rng: &mut impl Rng) -> DreamStep {
         let [batch, k] = self.tokens.dims();
         let block = self.tokens.clone().reshape([batch, 1, k]);
         let (output, state) =
@@ -82,12 +78,10 @@ impl<'a> Dream<'a> {
             Rewards::Continuous => reward_logits.reshape([batch]),
         };
         let ends = sample(end_logits, rng);
-        if observe {
-            let logits = self.world_model.observation_logits(&self.state);
-            let [_, _, vocabulary] = logits.dims();
-            let drawn = sample(logits.reshape([batch * k, vocabulary]), rng);
-            self.tokens = drawn.reshape([batch, k]);
-        }
+        let logits = self.world_model.observation_logits(&self.state);
+        let [_, _, vocabulary] = logits.dims();
+        let drawn = sample(logits.reshape([batch * k, vocabulary]), rng);
+        self.tokens = drawn.reshape([batch, k]);
         DreamStep {
             rewards: host(rewards),
             ends: host_ints(ends).into_iter().map(|e| e == 1).collect(),
@@ -153,6 +147,8 @@ pub fn imagine(
     let [batch, length, k] = starts.tokens.dims();
     let warm = controller.valid_burn_in(codes, &starts, config.burn_in_inputs);
     let context = world_model.context();
+    let actions = starts.actions;
+    let past_actions = (context > 1).then(|| actions.narrow(1, length - context, context - 1));
     let mut dream = Dream::start(
         world_model,
         codes,
@@ -160,7 +156,7 @@ pub fn imagine(
             .tokens
             .narrow(1, length - context, context)
             .reshape([batch, context, k]),
-        starts.actions.narrow(1, length - context, context - 1),
+        past_actions,
     );
 
     let mut state = warm;
@@ -178,7 +174,7 @@ pub fn imagine(
         logits.push(heads.logits);
         actions.push(action.clone());
         state = controller.act(action.clone(), state);
-        let step = dream.step(action, true, rng);
+        let step = dream.step(action, rng);
         for b in 0..batch {
             rewards[b].push(step.rewards[b]);
             ends[b].push(step.ends[b]);

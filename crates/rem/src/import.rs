@@ -56,6 +56,11 @@ fn read_pytorch(path: &Path) -> Result<Arrays> {
                 .iter()
                 .map(|b| f64::from_le_bytes(*b) as f32)
                 .collect(),
+            DType::F16 | DType::BF16 => {
+                return Err(failed(format!(
+                    "`{name}` is of half precision, which is not read yet"
+                )));
+            }
             // Counters and the like: no weights of ours.
             _ => continue,
         };
@@ -118,7 +123,7 @@ pub fn lpips(vgg: &Path, heads: &Path) -> Result<Arrays> {
     Ok(out)
 }
 
-/// An agent of the authors' code for a run with `config`: each component's arrays under its name.
+/// An agent of the authors' code, and a config of its sizes for a run on `game`.
 pub fn agent(path: &Path, game: &str) -> Result<(Config, AuthorsAgent)> {
     let arrays = read(path)?;
     let failed = |reason: String| Error::Weights {

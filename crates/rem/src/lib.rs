@@ -15,6 +15,7 @@ pub mod evaluate;
 pub mod files;
 pub mod imagination;
 pub mod import;
+pub mod linear;
 pub mod media;
 pub mod metrics;
 pub mod optimiser;

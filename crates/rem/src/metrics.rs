@@ -22,7 +22,6 @@ use crate::files::failed;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLengths {
     pub metrics: u64,
-    pub timing: u64,
     pub tensorboard: u64,
 }
 
@@ -34,14 +33,23 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Opens or creates the logs in `run_dir` and drops what they hold beyond `keep`.
-    pub fn open(run_dir: &Path, keep: LogLengths) -> io::Result<Self> {
+    /// Whether the logs hold what a checkpoint counts on; nothing is changed.
+    pub fn check(run_dir: &Path, keep: LogLengths) -> io::Result<()> {
+        AppendLog::check(&run_dir.join("metrics.jsonl"), keep.metrics)?;
+        let events = run_dir.join("tensorboard").join(tensorboard::FILE_NAME);
+        AppendLog::check(&events, keep.tensorboard)
+    }
+
+    /// Opens or creates the logs in `run_dir` and drops what they hold beyond `keep`, that is after `epoch`.
+    /// The length of `timing.jsonl` depends on the clock and so is no part of a checkpoint: its lines tell their epoch.
+    pub fn open(run_dir: &Path, keep: LogLengths, epoch: u32) -> io::Result<Self> {
         let events = run_dir.join("tensorboard");
         fs::create_dir_all(&events).map_err(failed("create directory", &events))?;
         let events = events.join(tensorboard::FILE_NAME);
+        let timing = run_dir.join("timing.jsonl");
         Ok(Self {
             metrics: AppendLog::open(&run_dir.join("metrics.jsonl"), keep.metrics)?,
-            timing: AppendLog::open(&run_dir.join("timing.jsonl"), keep.timing)?,
+            timing: AppendLog::open(&timing, bytes_up_to(&timing, epoch)?)?,
             tensorboard: EventFile::open(&events, keep.tensorboard, wall_time())?,
         })
     }
@@ -95,12 +103,30 @@ impl Metrics {
 
     /// Waits until the disk has everything and returns the lengths for the checkpoint.
     pub fn sync(&mut self) -> io::Result<LogLengths> {
+        self.timing.sync()?;
         Ok(LogLengths {
             metrics: self.metrics.sync()?,
-            timing: self.timing.sync()?,
             tensorboard: self.tensorboard.sync()?,
         })
     }
+}
+
+/// The length of the lines of a log up to those of `epoch`; a line that is cut short ends it.
+fn bytes_up_to(path: &Path, epoch: u32) -> io::Result<u64> {
+    #[derive(Deserialize)]
+    struct Line {
+        epoch: u32,
+    }
+    if !path.exists() {
+        return Ok(0);
+    }
+    let bytes = fs::read(path).map_err(failed("read", path))?;
+    let belongs = |line: &&[u8]| {
+        let parsed = serde_json::from_slice::<Line>(line);
+        line.ends_with(b"\n") && parsed.is_ok_and(|l| l.epoch <= epoch)
+    };
+    let lines = bytes.split_inclusive(|b| *b == b'\n').take_while(belongs);
+    Ok(lines.map(|line| line.len() as u64).sum())
 }
 
 type JsonMap<'a> = <&'a mut serde_json::Serializer<Vec<u8>> as Serializer>::SerializeMap;
@@ -152,7 +178,7 @@ mod tests {
     #[test]
     fn lines_look_as_promised() {
         let dir = tempfile::tempdir().unwrap();
-        let mut metrics = Metrics::open(dir.path(), LogLengths::default()).unwrap();
+        let mut metrics = Metrics::open(dir.path(), LogLengths::default(), 0).unwrap();
         let values = [
             ("z_first", 0.1),
             ("a_second", f64::NAN),
@@ -180,17 +206,17 @@ mod tests {
     #[test]
     fn an_interrupted_run_writes_the_bytes_of_an_uninterrupted_one() {
         let whole = tempfile::tempdir().unwrap();
-        let mut metrics = Metrics::open(whole.path(), LogLengths::default()).unwrap();
+        let mut metrics = Metrics::open(whole.path(), LogLengths::default(), 0).unwrap();
         (0..4).for_each(|e| epoch(&mut metrics, e));
         let whole_lengths = metrics.sync().unwrap();
 
         let broken = tempfile::tempdir().unwrap();
-        let mut metrics = Metrics::open(broken.path(), LogLengths::default()).unwrap();
+        let mut metrics = Metrics::open(broken.path(), LogLengths::default(), 0).unwrap();
         (0..2).for_each(|e| epoch(&mut metrics, e));
         let checkpoint = metrics.sync().unwrap();
         epoch(&mut metrics, 2); // never checkpointed
         drop(metrics);
-        let mut metrics = Metrics::open(broken.path(), checkpoint).unwrap();
+        let mut metrics = Metrics::open(broken.path(), checkpoint, 1).unwrap();
         (2..4).for_each(|e| epoch(&mut metrics, e));
 
         assert_eq!(metrics.sync().unwrap(), whole_lengths);
@@ -202,7 +228,7 @@ mod tests {
     #[test]
     fn numbers_survive_the_round_trip() {
         let dir = tempfile::tempdir().unwrap();
-        let mut metrics = Metrics::open(dir.path(), LogLengths::default()).unwrap();
+        let mut metrics = Metrics::open(dir.path(), LogLengths::default(), 0).unwrap();
         let value = 0.1f64 + 0.2;
         metrics.scalars(0, "x", &[("v", value)]).unwrap();
         let line: serde_json::Value =

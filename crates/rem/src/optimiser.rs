@@ -88,7 +88,7 @@ impl AdamW {
         Ok((module.map(&mut update), norm))
     }
 
-    /// The state as arrays: moments by parameter, and the count of steps.
+    /// The moments as arrays, by parameter; the count of steps is kept beside them.
     pub fn to_arrays(&self) -> Arrays {
         let mut arrays = Arrays::new();
         for (name, m) in &self.moments {

@@ -145,8 +145,8 @@ pub struct Rotation {
     /// `[1, 1, tokens, head_dim]`
     cos: Tensor<4>,
     sin: Tensor<4>,
-    /// `[1, 1, head_dim, head_dim]`: maps a pair (a, b) to (-b, a).
-    quarter_turn: Tensor<4>,
+    /// `[head_dim, head_dim]`: maps a pair (a, b) to (-b, a).
+    quarter_turn: Tensor<2>,
 }
 
 impl Rotation {
@@ -188,7 +188,7 @@ impl Rotation {
             cos: table(f32::cos),
             sin: table(f32::sin),
             quarter_turn: Tensor::from_data(
-                TensorData::new(turn, [1, 1, head_dim, head_dim]),
+                TensorData::new(turn, [head_dim, head_dim]),
                 like.clone(),
             ),
         }
@@ -197,7 +197,11 @@ impl Rotation {
     /// # Shapes
     /// - `x`: `[batch, heads, tokens, head_dim]`
     pub fn apply(&self, x: Tensor<4>) -> Tensor<4> {
-        let turned = x.clone().matmul(self.quarter_turn.clone());
+        let shape = x.dims();
+        let [batch, heads, tokens, dim] = shape;
+        // One product over all rows: [batch * heads * tokens, head_dim]
+        let rows: Tensor<2> = x.clone().reshape([batch * heads * tokens, dim]);
+        let turned = rows.matmul(self.quarter_turn.clone()).reshape(shape);
         x * self.cos.clone() + turned * self.sin.clone()
     }
 }

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use burn::module::{Initializer, Module};
 use burn::nn::{Dropout, DropoutConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::activation::{gelu, silu};
-use burn::tensor::{Device, Tensor, TensorCreationOptions};
+use burn::tensor::{DType, Device, Tensor, TensorCreationOptions};
 
 use crate::config::{self, Activation};
+use crate::linear::by_rows;
 use crate::retention::{self, Decay, DecayTables, Rotation};
 
 const NORM_EPSILON: f64 = 1e-6;
@@ -62,14 +63,6 @@ impl RetNetState {
         self.layers.as_deref()
     }
 
-    /// A state from its parts.
-    pub fn from_layers(layers: Vec<Tensor<4>>, position: usize) -> Self {
-        Self {
-            layers: Some(layers),
-            position,
-        }
-    }
-
     pub fn position(&self) -> usize {
         self.position
     }
@@ -91,8 +84,8 @@ struct Sizes {
 struct TableCache {
     decay: Decay,
     head_dim: usize,
-    decay_tables: Arc<Mutex<HashMap<usize, DecayTables>>>,
-    rotations: Arc<Mutex<HashMap<RotationKey, Rotation>>>,
+    decay_tables: Arc<Mutex<HashMap<(usize, Option<DType>), DecayTables>>>,
+    rotations: Arc<Mutex<HashMap<(RotationKey, Option<DType>), Rotation>>>,
 }
 
 /// Positions `start + block * stride + 0..tokens` for each block.
@@ -111,12 +104,15 @@ impl TableCache {
     fn decay(&self, tokens: usize, like: &TensorCreationOptions) -> DecayTables {
         let mut cache = self.decay_tables.lock().expect("no panic while locked");
         let make = || DecayTables::new(&self.decay, tokens, like);
-        cache.entry(tokens).or_insert_with(make).clone()
+        cache
+            .entry((tokens, like.dtype))
+            .or_insert_with(make)
+            .clone()
     }
 
     fn rotation(&self, key: RotationKey, like: &TensorCreationOptions) -> Rotation {
         let mut cache = self.rotations.lock().expect("no panic while locked");
-        if cache.len() >= MAX_ROTATIONS && !cache.contains_key(&key) {
+        if cache.len() >= MAX_ROTATIONS {
             cache.clear();
         }
         let make = || {
@@ -125,7 +121,7 @@ impl TableCache {
                 .collect();
             Rotation::new(positions.into_iter(), self.head_dim, like)
         };
-        cache.entry(key).or_insert_with(make).clone()
+        cache.entry((key, like.dtype)).or_insert_with(make).clone()
     }
 
     fn sequence(&self, start: usize, tokens: usize, like: &TensorCreationOptions) -> Sizes {
@@ -197,12 +193,12 @@ impl Layer {
             // [batch, heads, tokens, head_dim]
             x.swap_dims(1, 2)
         };
-        let k = split(self.k_proj.forward(y.clone())).mul_scalar(1.0 / (dim as f64).sqrt());
+        let k = split(by_rows(&self.k_proj, y.clone())).mul_scalar(1.0 / (dim as f64).sqrt());
         Projected {
-            q: rotation.apply(split(self.q_proj.forward(y.clone()))),
+            q: rotation.apply(split(by_rows(&self.q_proj, y.clone()))),
             k: rotation.apply(k),
-            v: split(self.v_proj.forward(y.clone())),
-            gate: silu(self.g_proj.forward(y)),
+            v: split(by_rows(&self.v_proj, y.clone())),
+            gate: silu(by_rows(&self.g_proj, y)),
         }
     }
 
@@ -214,13 +210,15 @@ impl Layer {
         let retained = unit_variance(self.dropout.forward(retained));
         // [batch, tokens, heads, head_dim] -> [batch, tokens, width]
         let retained: Tensor<3> = retained.swap_dims(1, 2).reshape([batch, tokens, width]);
-        let x = x + self.dropout.forward(self.out_proj.forward(retained * gate));
-        let hidden = self.linear1.forward(self.norm2.forward(x.clone()));
+        let x = x + self
+            .dropout
+            .forward(by_rows(&self.out_proj, retained * gate));
+        let hidden = by_rows(&self.linear1, self.norm2.forward(x.clone()));
         let hidden = match self.activation {
             Activation::Silu => silu(hidden),
             Activation::Gelu => gelu(hidden),
         };
-        let hidden = self.linear2.forward(self.dropout.forward(hidden));
+        let hidden = by_rows(&self.linear2, self.dropout.forward(hidden));
         x + self.dropout.forward(hidden)
     }
 }

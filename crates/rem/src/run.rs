@@ -3,17 +3,22 @@
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::env;
+use crate::env::{self, Budget};
 use crate::error::{Error, Result};
 use crate::evaluate::{mean, test_env};
 use crate::files;
 use crate::seeds::{Purpose, Seeds};
 
-/// Episodes that the random and the scripted player are measured on.
-const BASELINE_EPISODES: usize = 200;
+/// How long the random and the scripted player are measured.
+const BASELINE: Budget = Budget {
+    episodes: 200,
+    steps: 100_000,
+};
 
 #[derive(Debug)]
 pub struct RunDir {
@@ -124,13 +129,13 @@ impl Protocol {
     pub fn new(config: &Config, threads: usize, perceptual: bool) -> Result<Self> {
         let seeds = Seeds::new(config.seed);
         let mut env = test_env(&config.env, seeds.derive(0, Purpose::Baseline, 0))?;
-        let mut rng = seeds.rng(0, Purpose::Baseline);
-        let random = env::play_random(&mut *env, BASELINE_EPISODES, &mut rng);
+        let mut rng = ChaCha8Rng::seed_from_u64(seeds.derive(0, Purpose::Baseline, 2));
+        let random = env::play_random(&mut *env, BASELINE, &mut rng);
         env.reset();
         let scripted = env.scripted_action().is_some();
         let scripted = scripted.then(|| {
             let mut env = test_env(&config.env, seeds.derive(0, Purpose::Baseline, 1))?;
-            Ok::<f64, Error>(mean(&env::play_scripted(&mut *env, BASELINE_EPISODES)))
+            Ok::<f64, Error>(mean(&env::play_scripted(&mut *env, BASELINE)))
         });
         Ok(Self {
             rem_version: env!("CARGO_PKG_VERSION").into(),
@@ -160,7 +165,7 @@ impl Protocol {
             perceptual_loss: perceptual,
             random_player: mean(&random),
             scripted_player: scripted.transpose()?,
-            baseline_episodes: BASELINE_EPISODES,
+            baseline_episodes: random.len(),
         })
     }
 
@@ -203,5 +208,5 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let mut text =
         serde_json::to_string_pretty(value).expect("plain data is representable in JSON");
     text.push('\n');
-    files::write_atomic(path, text.as_bytes()).map_err(Error::io(path))
+    files::write_atomic(path, text.as_bytes()).map_err(Error::File)
 }

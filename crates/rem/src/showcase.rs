@@ -86,10 +86,7 @@ impl Showcase<'_> {
         let ints = |v: &[i64]| {
             Tensor::<1, Int>::from_data(TensorData::new(v.to_vec(), [v.len()]), self.device)
         };
-        let past = match context {
-            0 | 1 => Tensor::zeros([1, 0], self.device),
-            _ => ints(&actions[..context - 1]).reshape([1, context - 1]),
-        };
+        let past = (context > 1).then(|| ints(&actions[..context - 1]).reshape([1, context - 1]));
         let start = tokens
             .clone()
             .narrow(0, 0, context)
@@ -105,7 +102,7 @@ impl Showcase<'_> {
             })
             .collect();
         for t in context..length {
-            let answer = dream.step(ints(&actions[t - 1..t]), true, rng);
+            let answer = dream.step(ints(&actions[t - 1..t]), rng);
             let (real, dreamt) = (film.rewards[t - 1], answer.rewards[0]);
             steps.push(DreamStep {
                 dream: batch::to_rgb(self.player.tokenizer.decode(dream.tokens())).remove(0),

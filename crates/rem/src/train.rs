@@ -3,20 +3,21 @@
 //! A [`Trainer`] is always at the end of an epoch, and what it holds is exactly what the last checkpoint
 //! holds. An epoch that diverges is undone by going back to that checkpoint.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
 use burn::tensor::Device;
 
 use crate::agent::Agent;
-use crate::checkpoint::{Checkpoint, Manifest};
+use crate::checkpoint::{self, Checkpoint, Manifest};
 use crate::collect::collect;
 use crate::config::{Config, Optimise};
 use crate::device;
 use crate::env::{self, Env};
 use crate::error::{Error, Result};
 use crate::evaluate::{evaluate, mean};
-use crate::metrics::Metrics;
+use crate::metrics::{LogLengths, Metrics};
 use crate::optimiser::{AdamW, DecayGroup};
 use crate::replay::{ChunkInfo, Replay};
 use crate::run::{RunDir, Score, Scores, write_json};
@@ -35,6 +36,8 @@ const TRIES: u32 = 3;
 /// What happens in a run, for whoever shows it.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// An epoch begins, or begins again.
+    Epoch,
     /// A phase of an epoch begins.
     Phase {
         epoch: u32,
@@ -142,8 +145,7 @@ impl Trainer {
             ),
             optimisers: Optimisers::new(&config),
             replay: Replay::new(config.frame_bytes(), config.tokens_per_obs()),
-            metrics: Metrics::open(run.path(), Default::default())
-                .map_err(Error::io(run.path()))?,
+            metrics: Metrics::open(run.path(), LogLengths::default(), 0).map_err(Error::Logs)?,
             chunks: Vec::new(),
             scores: Vec::new(),
             epoch: 0,
@@ -155,10 +157,7 @@ impl Trainer {
             lpips,
         };
         trainer.checkpoint()?;
-        // The config comes last: a directory without it is no run yet.
-        let path = trainer.run.path().join("config.toml");
-        crate::files::write_atomic(&path, trainer.config.to_toml().as_bytes())
-            .map_err(Error::io(&path))?;
+        write_config(&trainer.run, &trainer.config)?;
         Ok(trainer)
     }
 
@@ -182,19 +181,19 @@ impl Trainer {
         );
         let manifest = checkpoint.manifest;
         let (agent, optimisers) = restore(newborn, checkpoint.arrays, &manifest, &config, &device)
-            .map_err(|reason| Error::Checkpoint {
-                path: run.path().into(),
-                reason,
-                hint: None,
-            })?;
+            .map_err(|reason| other_weights(run.path(), manifest.epoch, reason))?;
         let replay = Replay::load(
             &run.path().join("replay"),
             &manifest.replay,
             config.frame_bytes(),
             config.tokens_per_obs(),
         )?;
+        // Everything was read and checked: only now is anything dropped.
+        Metrics::check(run.path(), manifest.logs).map_err(Error::Logs)?;
+        checkpoint::drop_others(run.path(), manifest.epoch)?;
         Ok(Self {
-            metrics: Metrics::open(run.path(), manifest.logs).map_err(Error::io(run.path()))?,
+            metrics: Metrics::open(run.path(), manifest.logs, manifest.epoch)
+                .map_err(Error::Logs)?,
             chunks: manifest.replay,
             scores: manifest.scores,
             epoch: manifest.epoch,
@@ -220,31 +219,35 @@ impl Trainer {
 
     /// Trains to the end of the run.
     pub fn train(mut self, listener: Listener) -> Result<Scores> {
-        let mut failures = 0;
+        let mut failures: Vec<String> = Vec::new();
         while self.epoch < self.config.train.epochs {
-            match self.run_epoch(listener) {
-                Ok(()) => failures = 0,
-                Err(EpochError::Failed(error)) => return Err(error),
-                Err(EpochError::Diverged(diverged)) => {
-                    failures += 1;
-                    let epoch = self.epoch + 1;
-                    if failures == TRIES {
-                        return Err(self.give_up(epoch, diverged));
-                    }
-                    let text = format!(
-                        "epoch {epoch}, {}: {}; back to the checkpoint of epoch {}, next seed (try {} of {TRIES})",
-                        diverged.phase,
-                        diverged.what,
-                        self.epoch,
-                        failures + 1
-                    );
-                    listener(Event::Note(&text));
-                    self = Self::resume(self.run, self.config, self.lpips, Some(self.epoch))?;
-                    self.seeds.attempt = failures;
-                    self.metrics
-                        .note(epoch, &text)
-                        .map_err(Error::io(self.run.path()))?;
+            let diverged = match self.run_epoch(listener) {
+                Ok(()) => {
+                    failures.clear();
+                    continue;
                 }
+                Err(EpochError::Failed(error)) => return Err(error),
+                Err(EpochError::Diverged(diverged)) => diverged,
+            };
+            let epoch = self.epoch + 1;
+            let tries = failures.len() as u32 + 1;
+            if tries == TRIES {
+                return Err(self.give_up(epoch, diverged));
+            }
+            let text = format!(
+                "epoch {epoch}, {}: {}; back to the checkpoint of epoch {}, next seed (try {} of {TRIES})",
+                diverged.phase,
+                diverged.what,
+                self.epoch,
+                tries + 1
+            );
+            listener(Event::Note(&text));
+            failures.push(text);
+            self = Self::resume(self.run, self.config, self.lpips, Some(self.epoch))?;
+            self.seeds.attempt = tries;
+            // The log went back with the rest: tell it again of every try.
+            for text in &failures {
+                self.metrics.note(epoch, text).map_err(Error::Logs)?;
             }
         }
         self.write_scores()
@@ -254,13 +257,13 @@ impl Trainer {
     fn run_epoch(&mut self, listener: Listener) -> Result<(), EpochError> {
         let epoch = self.epoch + 1;
         let started = Instant::now();
+        listener(Event::Epoch);
         let steps_before = self.replay.steps();
         if epoch <= self.config.collect.epochs {
             self.collect(epoch, listener)?;
         }
         for phase in Phase::ALL {
-            let settings = phase.settings(&self.config);
-            if epoch > settings.start_after && settings.steps_per_epoch > 0 {
+            if phase.settings(&self.config).learns_in(epoch) {
                 self.learn(phase, epoch, listener)?;
             }
         }
@@ -339,9 +342,7 @@ impl Trainer {
         let learned = learned.map_err(EpochError::Diverged)?;
         for warning in &learned.warnings {
             listener(Event::Note(warning));
-            self.metrics
-                .note(epoch, warning)
-                .map_err(Error::io(self.run.path()))?;
+            self.metrics.note(epoch, warning).map_err(Error::Logs)?;
         }
         self.phase_done(
             epoch,
@@ -364,11 +365,10 @@ impl Trainer {
         listener: Listener,
     ) -> Result<()> {
         let seconds = started.elapsed().as_secs_f64();
-        let failed = Error::io(self.run.path());
         self.metrics
             .scalars(epoch, phase, values)
             .and_then(|()| self.metrics.timing(epoch, phase, seconds, steps))
-            .map_err(failed)?;
+            .map_err(Error::Logs)?;
         listener(Event::PhaseDone {
             epoch,
             phase,
@@ -421,7 +421,7 @@ impl Trainer {
                 &self.replay,
                 &mut self.seeds.rng(epoch, Purpose::Media),
             )
-            .map_err(Error::io(&dir))?;
+            .map_err(Error::File)?;
         let score = Score {
             epoch,
             steps: self.replay.steps() as u64,
@@ -447,19 +447,8 @@ impl Trainer {
         let mut manifest = Manifest::new(self.epoch, config_crc32(&self.config));
         manifest.replay = self.chunks.clone();
         manifest.scores = self.scores.clone();
-        manifest.logs = self.metrics.sync().map_err(Error::io(self.run.path()))?;
-        let mut arrays: std::collections::BTreeMap<String, Arrays> = self
-            .agent
-            .arrays()
-            .into_iter()
-            .map(|(name, a)| (name.to_string(), a))
-            .collect();
-        for (name, optimiser) in self.optimisers.each() {
-            manifest
-                .optimiser_steps
-                .insert(name.into(), optimiser.steps());
-            arrays.insert(format!("{name}.optimiser"), optimiser.to_arrays());
-        }
+        manifest.logs = self.metrics.sync().map_err(Error::Logs)?;
+        let arrays = all_arrays(&self.agent, &mut self.optimisers, &mut manifest);
         let environment = self.env.snapshot();
         Checkpoint {
             manifest,
@@ -491,7 +480,7 @@ impl Trainer {
         if let Err(error) =
             crate::files::write_atomic(&dump, &weights::to_safetensors(&diverged.batch))
         {
-            return Error::io(&dump)(error);
+            return Error::File(error);
         }
         Error::Diverged {
             phase: diverged.phase,
@@ -518,7 +507,7 @@ impl From<Error> for EpochError {
 /// An agent and its optimisers from the arrays of a checkpoint.
 fn restore(
     newborn: Agent,
-    mut arrays: std::collections::BTreeMap<String, Arrays>,
+    mut arrays: BTreeMap<String, Arrays>,
     manifest: &Manifest,
     config: &Config,
     device: &Device,
@@ -547,6 +536,17 @@ fn restore(
     Ok((agent, optimisers))
 }
 
+/// A checkpoint that is whole but whose weights do not fit the run's config.
+fn other_weights(run: &Path, epoch: u32, reason: String) -> Error {
+    Error::Checkpoint {
+        path: checkpoint::directory(run, epoch),
+        reason,
+        hint: Some(
+            "its weights are of another config than the run's; was a file exchanged?".into(),
+        ),
+    }
+}
+
 /// The agent of a run's last checkpoint (or of `epoch`), for playing.
 pub fn load_agent(run: &Path, config: &Config, epoch: Option<u32>) -> Result<(Agent, u32)> {
     let checkpoint = Checkpoint::read(run, epoch, config_crc32(config))?;
@@ -561,48 +561,67 @@ pub fn load_agent(run: &Path, config: &Config, epoch: Option<u32>) -> Result<(Ag
     let mut arrays = checkpoint.arrays;
     let mut take = |name: &str| arrays.remove(name).unwrap_or_default();
     let weights = [take("tokenizer"), take("world_model"), take("actor_critic")];
-    let agent = newborn
-        .with_arrays(weights)
-        .map_err(|(name, reason)| Error::Checkpoint {
-            path: run.into(),
-            reason: format!("{name}: {reason}"),
-            hint: None,
-        })?;
+    let agent = newborn.with_arrays(weights).map_err(|(name, reason)| {
+        let reason = format!("{name}: {reason}");
+        other_weights(run, checkpoint.manifest.epoch, reason)
+    })?;
     Ok((agent, checkpoint.manifest.epoch))
 }
 
-/// Makes a run of imported weights: one checkpoint, ready for evaluation.
-pub fn write_imported(run: &RunDir, config: &Config, weights: [Arrays; 3]) -> Result<()> {
+/// A checkpoint of imported weights, their shapes checked; nothing is written yet.
+pub fn imported(config: &Config, file: &Path, weights: [Arrays; 3]) -> Result<Checkpoint> {
     let device = device::open(&config.device)?;
     let env = training_env(config)?;
+    let actions = env.actions().len();
     let newborn = Agent::new(
         config,
-        env.actions().len(),
+        actions,
         &Seeds::new(config.seed),
         &device.autodiff(),
     );
     let agent = newborn
         .with_arrays(weights)
         .map_err(|(name, reason)| Error::Weights {
-            file: name.into(),
-            reason,
+            file: file.into(),
+            reason: format!("{name}: {reason}"),
         })?;
-    let mut arrays: std::collections::BTreeMap<String, Arrays> = agent
-        .arrays()
-        .into_iter()
-        .map(|(name, a)| (name.to_string(), a))
-        .collect();
     let mut manifest = Manifest::new(0, config_crc32(config));
-    for (name, optimiser) in Optimisers::new(config).each() {
-        manifest.optimiser_steps.insert(name.into(), 0);
-        arrays.insert(format!("{name}.optimiser"), optimiser.to_arrays());
-    }
-    Checkpoint {
+    let arrays = all_arrays(&agent, &mut Optimisers::new(config), &mut manifest);
+    Ok(Checkpoint {
         manifest,
         arrays,
         environment: env.snapshot(),
-    }
-    .write(run.path())?;
+    })
+}
+
+/// Makes a run of an imported agent: one checkpoint, ready for evaluation.
+pub fn write_imported(run: &RunDir, config: &Config, checkpoint: Checkpoint) -> Result<()> {
+    checkpoint.write(run.path())?;
+    write_config(run, config)
+}
+
+/// The config is written last: a directory without it is no run yet.
+fn write_config(run: &RunDir, config: &Config) -> Result<()> {
     let path = run.path().join("config.toml");
-    crate::files::write_atomic(&path, config.to_toml().as_bytes()).map_err(Error::io(&path))
+    crate::files::write_atomic(&path, config.to_toml().as_bytes()).map_err(Error::File)
+}
+
+/// The weights and moments of a checkpoint; the optimisers' steps go into its manifest.
+fn all_arrays(
+    agent: &Agent,
+    optimisers: &mut Optimisers,
+    manifest: &mut Manifest,
+) -> BTreeMap<String, Arrays> {
+    let weights = agent
+        .arrays()
+        .into_iter()
+        .map(|(name, a)| (name.to_string(), a));
+    let mut arrays: BTreeMap<String, Arrays> = weights.collect();
+    for (name, optimiser) in optimisers.each() {
+        manifest
+            .optimiser_steps
+            .insert(name.into(), optimiser.steps());
+        arrays.insert(format!("{name}.optimiser"), optimiser.to_arrays());
+    }
+    arrays
 }

@@ -138,7 +138,7 @@ pub fn to_safetensors(arrays: &Arrays) -> Vec<u8> {
     safetensors::serialize(views, None).expect("serialising into memory")
 }
 
-/// Reads arrays from the bytes of a safetensors file; f32, f16, bf16, u8 and integers become f32.
+/// Reads arrays from the bytes of a safetensors file; floats (but no f16), u8 and integers become f32.
 pub fn from_safetensors(bytes: &[u8]) -> std::result::Result<Arrays, String> {
     let file =
         SafeTensors::deserialize(bytes).map_err(|e| format!("not a safetensors file: {e}"))?;
@@ -184,13 +184,6 @@ pub fn under(arrays: &Arrays, prefix: &str) -> Arrays {
         .iter()
         .filter_map(|(name, a)| Some((name.strip_prefix(&dot)?.to_string(), a.clone())))
         .collect()
-}
-
-/// The arrays with `prefix.` put before their names.
-pub fn prefixed(arrays: Arrays, prefix: &str) -> impl Iterator<Item = (String, Array)> {
-    arrays
-        .into_iter()
-        .map(move |(name, a)| (format!("{prefix}.{name}"), a))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use burn::tensor::activation::{log_softmax, relu};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 
 use crate::config::{self, Rewards};
+use crate::linear::by_rows;
 use crate::retnet::{RetNet, RetNetState};
 
 /// A RetNet over blocks of K observation tokens and one action, with POP's prediction tokens.
@@ -41,7 +42,7 @@ impl Head {
     }
 
     fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        self.out.forward(relu(self.hidden.forward(x)))
+        by_rows(&self.out, relu(by_rows(&self.hidden, x)))
     }
 }
 

@@ -43,8 +43,8 @@ pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
         ));
     };
     let key = key.trim();
-    let unknown = |known: Vec<&String>, prefix: &str| {
-        let hint = nearest(key.rsplit('.').next().unwrap_or(key), &known).map_or_else(
+    let unknown = |part: &str, known: Vec<&String>, prefix: &str| {
+        let hint = nearest(part, &known).map_or_else(
             || "`rem config atari100k` shows every key".to_string(),
             |near| format!("did you mean `{prefix}{near}`?"),
         );
@@ -57,13 +57,13 @@ pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
         let known: Vec<String> = here.keys().cloned().collect();
         match here.get_mut(*part) {
             Some(Value::Table(inner)) => here = inner,
-            _ => return Err(unknown(known.iter().collect(), &prefix)),
+            _ => return Err(unknown(part, known.iter().collect(), &prefix)),
         }
         prefix = format!("{prefix}{part}.");
     }
     let last = parts[parts.len() - 1];
     match here.get_mut(last) {
-        None => Err(unknown(here.keys().collect(), &prefix)),
+        None => Err(unknown(last, here.keys().collect(), &prefix)),
         Some(Value::Table(_)) => Err(Error::config(
             format!("`{key}` is a section, not a value"),
             format!("name a key in it: `--set {key}.…=…`"),

@@ -35,25 +35,34 @@ impl AuthorsAgent {
             let found = arrays.get(name).map(|a| a.shape.clone());
             found.ok_or_else(|| format!("`{name}` is missing"))
         };
+        let rank = |name: &str, rank: usize| {
+            let shape = shape(name)?;
+            let sound = shape.len() == rank && shape.iter().all(|n| *n > 0);
+            sound
+                .then_some(shape.clone())
+                .ok_or_else(|| format!("`{name}` has the shape {shape:?}"))
+        };
         let count = |prefix: &str, suffix: &str| {
             (0..)
                 .take_while(|i| arrays.contains_key(&format!("{prefix}.{i}{suffix}")))
                 .count()
         };
-        let codes = shape("tokenizer.embedding.weight")?;
-        let thetas = shape("world_model._model.layers.0.retention.thetas")?;
-        let placeholders = shape("world_model.placeholder_embeddings.weight")
+        let codes = rank("tokenizer.embedding.weight", 2)?;
+        let thetas = rank("world_model._model.layers.0.retention.thetas", 1)?;
+        let placeholders = rank("world_model.placeholder_embeddings.weight", 2)
             .map_err(|e| format!("{e}: only agents with POP can be imported so far"))?;
+        rank("world_model.embedding.weight", 2)?;
+        let actor = rank("actor_critic.actor_linear.weight", 2)?;
         let sizes = Sizes {
             vocabulary: codes[0],
             embedding: codes[1],
-            channels: shape("tokenizer.encoder.in_conv.weight")?[0],
+            channels: rank("tokenizer.encoder.in_conv.weight", 4)?[0],
             downsamplings: count("tokenizer.encoder.blocks", ".0.weight"),
             layers: count("world_model._model.layers", ".norm1.weight"),
             heads: codes[1] / thetas[0].max(1),
-            feed_forward: shape("world_model._model.layers.0.linear1.weight")?[0],
-            lstm: shape("actor_critic.actor_linear.weight")?[1],
-            actions: shape("actor_critic.actor_linear.weight")?[0],
+            feed_forward: rank("world_model._model.layers.0.linear1.weight", 2)?[0],
+            lstm: actor[1],
+            actions: actor[0],
             tokens_per_obs: placeholders[0] - 1,
         };
         Ok(Self {

@@ -30,6 +30,15 @@ impl AppendLog {
         })
     }
 
+    /// Whether a file can be opened with `keep`, without changing it.
+    pub fn check(path: &Path, keep: u64) -> io::Result<()> {
+        let length = match std::fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && keep == 0 => 0,
+            found => found.map_err(failed("read", path))?.len(),
+        };
+        long_enough(length, keep).map_err(failed("read log", path))
+    }
+
     /// Adds `bytes` to the buffer; they reach the file with [`AppendLog::flush`] or earlier.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.writer
@@ -60,6 +69,15 @@ impl AppendLog {
     }
 }
 
+fn long_enough(length: u64, keep: u64) -> io::Result<()> {
+    if length >= keep {
+        return Ok(());
+    }
+    let reason =
+        format!("it has {length} bytes, but the checkpoint was written when it had {keep}");
+    Err(io::Error::new(io::ErrorKind::InvalidData, reason))
+}
+
 fn open_truncated(path: &Path, keep: u64) -> io::Result<File> {
     // `create` would leave an empty file behind where the kept one has vanished, and hide that it did.
     let mut file = OpenOptions::new()
@@ -68,12 +86,7 @@ fn open_truncated(path: &Path, keep: u64) -> io::Result<File> {
         .truncate(false)
         .open(path)?;
     let length = file.metadata()?.len();
-    if length < keep {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("it has {length} bytes, but the checkpoint was written when it had {keep}"),
-        ));
-    }
+    long_enough(length, keep)?;
     file.set_len(keep)?;
     file.seek(SeekFrom::Start(keep))?;
     Ok(file)

@@ -81,7 +81,7 @@ impl Replay {
             let _ = fs::remove_file(&temporary);
         }
         let (bytes, crc32) = renamed?;
-        sync_directory(dir).map_err(io_error("sync the directory", dir))?;
+        crate::files::sync_dir(dir).map_err(io_error("sync the directory", dir))?;
         let steps = (self.steps() - from_step) as u64;
         Ok(Some(ChunkInfo {
             file: name.to_owned(),
@@ -297,15 +297,6 @@ fn is_plain_name(name: &str) -> bool {
     Path::new(name)
         .file_name()
         .is_some_and(|file_name| file_name == name)
-}
-
-/// Makes a rename in the directory durable; only Unix lets a directory be opened for that.
-fn sync_directory(dir: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        File::open(dir)?.sync_all()
-    } else {
-        Ok(())
-    }
 }
 
 #[cfg(test)]

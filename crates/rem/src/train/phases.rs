@@ -327,14 +327,20 @@ impl Trainer {
         })
     }
 
+    /// Cached tokens live as long as the tokenizer's weights, of which every change is a step of their
+    /// optimiser, and no longer than an epoch: what a checkpoint does not hold must not outlive it, or a
+    /// resumed run might differ in how a code that is nearly a tie was rounded.
+    fn token_generation(&self) -> u64 {
+        (u64::from(self.epoch) << 40) | self.optimisers.tokenizer.steps()
+    }
+
     fn token_source<'a>(
         &'a mut self,
         tokenizer: &'a crate::tokenizer::Tokenizer,
     ) -> TokenSource<'a> {
         TokenSource {
             tokenizer,
-            // Every change of the weights is a step of their optimiser.
-            generation: self.optimisers.tokenizer.steps(),
+            generation: self.token_generation(),
             tokens_per_obs: self.config.tokens_per_obs(),
             device: &self.device,
             replay: &mut self.replay,
