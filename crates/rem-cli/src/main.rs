@@ -22,7 +22,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// A tokenizer turns frames into tokens, a world model predicts the next frame's tokens, reward and end,
 /// and a controller learns to play in that dream. `rem train` shows it on a small built-in game.
 #[derive(Parser)]
-#[command(name = "rem", version, max_term_width = 110)]
+#[command(name = "rem", version, max_term_width = 110, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -281,9 +281,14 @@ impl Config {
             if ok {
                 return Ok(());
             }
+            let how = if key.contains('.') {
+                format!("--set {key}=…")
+            } else {
+                format!("--{key} …")
+            };
             Err(Error::config(
                 format!("`{key} = {value}`: {must}"),
-                format!("change it with `--set {key}=…`"),
+                format!("change it with `{how}`"),
             ))
         };
         let t = &self.tokenizer;

@@ -40,9 +40,9 @@ impl Seeds {
             index,
             u64::from(self.attempt),
         ];
-        words
-            .iter()
-            .fold(mix(self.run), |state, word| mix(state ^ mix(*word)))
+        words.iter().fold(mix(self.run), |state, word| {
+            mix(state.rotate_left(21).wrapping_add(mix(*word)))
+        })
     }
 
     pub fn rng(&self, epoch: u32, purpose: Purpose) -> ChaCha8Rng {
