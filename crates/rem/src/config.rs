@@ -3,14 +3,13 @@
 //! A [`Config`] is immutable once loaded. `configs/atari100k.toml` holds every key; the other presets
 //! and the overrides of the command line only change values, so a typo is always an unknown key.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::error::{Error, Result};
 
 mod overlay;
+mod validate;
 
 /// The presets in the binary, by name; the first is the base of all others.
 pub const PRESETS: &[(&str, &str)] = &[
@@ -248,7 +247,7 @@ impl Config {
 
     fn from_table(table: Table) -> Result<Self> {
         let config: Self = serde_path(Value::Table(table))?;
-        config.validate()?;
+        validate::validate(&config)?;
         Ok(config)
     }
 
@@ -274,238 +273,6 @@ impl Config {
     /// Observations in a dream, H - c + 1: a real one and those that the horizon leaves to dream.
     pub fn dream_steps(&self) -> usize {
         self.train.horizon - self.world_model.context + 1
-    }
-
-    fn validate(&self) -> Result<()> {
-        let check = |ok: bool, key: &str, value: &dyn fmt::Display, must: &str| -> Result<()> {
-            if ok {
-                return Ok(());
-            }
-            let how = if key.contains('.') {
-                format!("--set {key}=…")
-            } else {
-                format!("--{key} …")
-            };
-            Err(Error::config(
-                format!("`{key} = {value}`: {must}"),
-                format!("change it with `{how}`"),
-            ))
-        };
-        let t = &self.tokenizer;
-        let w = &self.world_model;
-        let a = &self.actor_critic;
-        let size = self.env.frame_size;
-        check(
-            self.threads <= 1024,
-            "threads",
-            &self.threads,
-            "must be at most 1024",
-        )?;
-        check(
-            t.revive_after as usize <= t.optimise.steps_per_epoch,
-            "tokenizer.revive_after",
-            &t.revive_after,
-            "is counted within an epoch and must be at most tokenizer.optimise.steps_per_epoch",
-        )?;
-        check(
-            size == 32 || size == 64,
-            "env.frame_size",
-            &size,
-            "must be 32 or 64",
-        )?;
-        check(
-            self.env.max_steps.train > 0,
-            "env.max_steps.train",
-            &self.env.max_steps.train,
-            "must be at least 1",
-        )?;
-        check(
-            self.env.max_steps.test > 0,
-            "env.max_steps.test",
-            &self.env.max_steps.test,
-            "must be at least 1",
-        )?;
-        check(
-            (1..=4).contains(&t.downsamplings),
-            "tokenizer.downsamplings",
-            &t.downsamplings,
-            "must be 1 to 4",
-        )?;
-        check(
-            t.channels > 0 && t.channels % 8 == 0,
-            "tokenizer.channels",
-            &t.channels,
-            "must be a multiple of 8 (group norm has 8 groups)",
-        )?;
-        check(
-            (2..=65536).contains(&t.vocabulary),
-            "tokenizer.vocabulary",
-            &t.vocabulary,
-            "must be 2 to 65536",
-        )?;
-        check(
-            t.embedding > 0 && t.embedding % 4 == 0,
-            "tokenizer.embedding",
-            &t.embedding,
-            "must be a multiple of 4",
-        )?;
-        check(
-            t.reconstruction_weight > 0.0,
-            "tokenizer.reconstruction_weight",
-            &t.reconstruction_weight,
-            "must be above 0",
-        )?;
-        check(
-            w.heads > 0 && t.embedding % (2 * w.heads) == 0,
-            "world_model.heads",
-            &w.heads,
-            "must divide tokenizer.embedding into even parts",
-        )?;
-        check(
-            w.layers > 0,
-            "world_model.layers",
-            &w.layers,
-            "must be at least 1",
-        )?;
-        check(
-            w.feed_forward > 0,
-            "world_model.feed_forward",
-            &w.feed_forward,
-            "must be at least 1",
-        )?;
-        check(
-            (0.0..1.0).contains(&w.dropout),
-            "world_model.dropout",
-            &w.dropout,
-            "must be in [0, 1)",
-        )?;
-        check(
-            w.blocks_per_chunk > 0,
-            "world_model.blocks_per_chunk",
-            &w.blocks_per_chunk,
-            "must be at least 1",
-        )?;
-        check(
-            w.context >= 1 && w.context < self.train.horizon,
-            "world_model.context",
-            &w.context,
-            "must be at least 1 and below train.horizon",
-        )?;
-        check(
-            a.lstm > 0,
-            "actor_critic.lstm",
-            &a.lstm,
-            "must be at least 1",
-        )?;
-        check(
-            a.burn_in >= 1 && a.burn_in + 1 >= w.context,
-            "actor_critic.burn_in",
-            &a.burn_in,
-            "must be at least 1 and reach back over world_model.context",
-        )?;
-        check(
-            (0.0..=1.0).contains(&a.discount),
-            "actor_critic.discount",
-            &a.discount,
-            "must be in [0, 1]",
-        )?;
-        check(
-            (0.0..=1.0).contains(&a.lambda),
-            "actor_critic.lambda",
-            &a.lambda,
-            "must be in [0, 1]",
-        )?;
-        check(
-            a.entropy >= 0.0,
-            "actor_critic.entropy",
-            &a.entropy,
-            "must not be negative",
-        )?;
-        check(
-            (0.0..=1.0).contains(&self.collect.epsilon),
-            "collect.epsilon",
-            &self.collect.epsilon,
-            "must be in [0, 1]",
-        )?;
-        check(
-            self.collect.temperature > 0.0,
-            "collect.temperature",
-            &self.collect.temperature,
-            "must be above 0",
-        )?;
-        check(
-            self.collect.epochs > 0,
-            "collect.epochs",
-            &self.collect.epochs,
-            "must be at least 1",
-        )?;
-        check(
-            self.collect.steps_per_epoch > 0,
-            "collect.steps_per_epoch",
-            &self.collect.steps_per_epoch,
-            "must be at least 1",
-        )?;
-        check(
-            self.evaluate.temperature > 0.0,
-            "evaluate.temperature",
-            &self.evaluate.temperature,
-            "must be above 0",
-        )?;
-        check(
-            self.evaluate.episodes > 0,
-            "evaluate.episodes",
-            &self.evaluate.episodes,
-            "must be at least 1",
-        )?;
-        check(
-            self.evaluate.final_episodes > 0,
-            "evaluate.final_episodes",
-            &self.evaluate.final_episodes,
-            "must be at least 1",
-        )?;
-        check(
-            self.train.epochs > 0,
-            "train.epochs",
-            &self.train.epochs,
-            "must be at least 1",
-        )?;
-        for (name, beta) in [
-            ("train.beta_1", self.train.beta_1),
-            ("train.beta_2", self.train.beta_2),
-        ] {
-            check((0.0..1.0).contains(&beta), name, &beta, "must be in [0, 1)")?;
-        }
-        for (name, o) in [
-            ("tokenizer", &t.optimise),
-            ("world_model", &w.optimise),
-            ("actor_critic", &a.optimise),
-        ] {
-            check(
-                o.batch > 0,
-                &format!("{name}.optimise.batch"),
-                &o.batch,
-                "must be at least 1",
-            )?;
-            check(
-                o.learning_rate > 0.0 && o.learning_rate.is_finite(),
-                &format!("{name}.optimise.learning_rate"),
-                &o.learning_rate,
-                "must be above 0",
-            )?;
-            check(
-                o.weight_decay >= 0.0,
-                &format!("{name}.optimise.weight_decay"),
-                &o.weight_decay,
-                "must not be negative",
-            )?;
-            check(
-                o.clip > 0.0,
-                &format!("{name}.optimise.clip"),
-                &o.clip,
-                "must be above 0",
-            )?;
-        }
-        Ok(())
     }
 }
 

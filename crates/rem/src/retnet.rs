@@ -79,13 +79,16 @@ struct Sizes {
     rotation: Rotation,
 }
 
+/// Values by size and type.
+type Shared<K, V> = Arc<Mutex<HashMap<(K, Option<DType>), V>>>;
+
 /// Decay tables and rotations by size: computed once, shared by layers, calls and clones.
 #[derive(Clone, Debug)]
 struct TableCache {
     decay: Decay,
     head_dim: usize,
-    decay_tables: Arc<Mutex<HashMap<(usize, Option<DType>), DecayTables>>>,
-    rotations: Arc<Mutex<HashMap<(RotationKey, Option<DType>), Rotation>>>,
+    decay_tables: Shared<usize, DecayTables>,
+    rotations: Shared<RotationKey, Rotation>,
 }
 
 /// Positions `start + block * stride + 0..tokens` for each block.

@@ -3,8 +3,6 @@
 //! A [`Trainer`] is always at the end of an epoch, and what it holds is exactly what the last checkpoint
 //! holds. An epoch that diverges is undone by going back to that checkpoint.
 
-use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Instant;
 
 use burn::tensor::Device;
@@ -12,23 +10,27 @@ use burn::tensor::Device;
 use crate::agent::Agent;
 use crate::checkpoint::{self, Checkpoint, Manifest};
 use crate::collect::collect;
-use crate::config::{Config, Optimise};
+use crate::config::Config;
 use crate::device;
-use crate::env::{self, Env};
+use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::evaluate::{evaluate, mean};
 use crate::metrics::{LogLengths, Metrics};
-use crate::optimiser::{AdamW, DecayGroup};
 use crate::replay::{ChunkInfo, Replay};
 use crate::run::{RunDir, Score, Scores, write_json};
 use crate::seeds::{Purpose, Seeds};
 use crate::showcase::Showcase;
 use crate::tokenizer::lpips::Lpips;
-use crate::weights::{self, Arrays};
+use crate::weights;
 
 mod phases;
+mod state;
 
 use phases::{Diverged, Phase};
+use state::{
+    Optimisers, all_arrays, config_crc32, other_weights, restore, training_env, write_config,
+};
+pub use state::{imported, load_agent, write_imported};
 
 /// Tries of an epoch before the run gives up.
 const TRIES: u32 = 3;
@@ -72,31 +74,6 @@ pub enum Event<'a> {
 /// Whoever is told of events.
 pub type Listener<'a> = &'a mut dyn FnMut(Event);
 
-struct Optimisers {
-    tokenizer: AdamW,
-    world_model: AdamW,
-    actor_critic: AdamW,
-}
-
-impl Optimisers {
-    fn new(config: &Config) -> Self {
-        let new = |optimise: &Optimise, group| AdamW::new(optimise, &config.train, group);
-        Self {
-            tokenizer: new(&config.tokenizer.optimise, DecayGroup::All),
-            world_model: new(&config.world_model.optimise, DecayGroup::WeightMatrices),
-            actor_critic: new(&config.actor_critic.optimise, DecayGroup::All),
-        }
-    }
-
-    fn each(&mut self) -> [(&'static str, &mut AdamW); 3] {
-        [
-            ("tokenizer", &mut self.tokenizer),
-            ("world_model", &mut self.world_model),
-            ("actor_critic", &mut self.actor_critic),
-        ]
-    }
-}
-
 /// A run at the end of an epoch.
 pub struct Trainer {
     run: RunDir,
@@ -112,22 +89,6 @@ pub struct Trainer {
     scores: Vec<Score>,
     lpips: Option<Lpips>,
     epoch: u32,
-}
-
-fn config_crc32(config: &Config) -> u32 {
-    crc32fast::hash(config.to_toml().as_bytes())
-}
-
-fn training_env(config: &Config) -> Result<Box<dyn Env>> {
-    let seed = Seeds::new(config.seed).derive(0, Purpose::Environment, 0);
-    let s = &config.env;
-    Ok(env::make(
-        &s.game,
-        s.frame_size,
-        seed,
-        s.end_on_life_loss.train,
-        s.max_steps.train,
-    )?)
 }
 
 impl Trainer {
@@ -294,7 +255,7 @@ impl Trainer {
 
     fn evaluates(&self, epoch: u32) -> bool {
         let every = self.config.evaluate.every;
-        self.is_final(epoch) || (every > 0 && epoch % every == 0)
+        self.is_final(epoch) || (every > 0 && epoch.is_multiple_of(every))
     }
 
     fn collect(&mut self, epoch: u32, listener: Listener) -> Result<()> {
@@ -502,126 +463,4 @@ impl From<Error> for EpochError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
-}
-
-/// An agent and its optimisers from the arrays of a checkpoint.
-fn restore(
-    newborn: Agent,
-    mut arrays: BTreeMap<String, Arrays>,
-    manifest: &Manifest,
-    config: &Config,
-    device: &Device,
-) -> Result<(Agent, Optimisers), String> {
-    let mut take = |name: &str| {
-        arrays
-            .remove(name)
-            .ok_or_else(|| format!("{name}.safetensors is missing"))
-    };
-    let weights = [
-        take("tokenizer")?,
-        take("world_model")?,
-        take("actor_critic")?,
-    ];
-    let agent = newborn
-        .with_arrays(weights)
-        .map_err(|(name, reason)| format!("{name}: {reason}"))?;
-    let mut optimisers = Optimisers::new(config);
-    for (name, optimiser) in optimisers.each() {
-        let steps = manifest.optimiser_steps.get(name).copied().unwrap_or(0);
-        let moments = take(&format!("{name}.optimiser"))?;
-        optimiser
-            .restore(&moments, steps, device)
-            .map_err(|e| format!("{name}.optimiser: {e}"))?;
-    }
-    Ok((agent, optimisers))
-}
-
-/// A checkpoint that is whole but whose weights do not fit the run's config.
-fn other_weights(run: &Path, epoch: u32, reason: String) -> Error {
-    Error::Checkpoint {
-        path: checkpoint::directory(run, epoch),
-        reason,
-        hint: Some(
-            "its weights are of another config than the run's; was a file exchanged?".into(),
-        ),
-    }
-}
-
-/// The agent of a run's last checkpoint (or of `epoch`), for playing.
-pub fn load_agent(run: &Path, config: &Config, epoch: Option<u32>) -> Result<(Agent, u32)> {
-    let checkpoint = Checkpoint::read(run, epoch, config_crc32(config))?;
-    let device = device::open(&config.device)?;
-    let actions = training_env(config)?.actions().len();
-    let newborn = Agent::new(
-        config,
-        actions,
-        &Seeds::new(config.seed),
-        &device.autodiff(),
-    );
-    let mut arrays = checkpoint.arrays;
-    let mut take = |name: &str| arrays.remove(name).unwrap_or_default();
-    let weights = [take("tokenizer"), take("world_model"), take("actor_critic")];
-    let agent = newborn.with_arrays(weights).map_err(|(name, reason)| {
-        let reason = format!("{name}: {reason}");
-        other_weights(run, checkpoint.manifest.epoch, reason)
-    })?;
-    Ok((agent, checkpoint.manifest.epoch))
-}
-
-/// A checkpoint of imported weights, their shapes checked; nothing is written yet.
-pub fn imported(config: &Config, file: &Path, weights: [Arrays; 3]) -> Result<Checkpoint> {
-    let device = device::open(&config.device)?;
-    let env = training_env(config)?;
-    let actions = env.actions().len();
-    let newborn = Agent::new(
-        config,
-        actions,
-        &Seeds::new(config.seed),
-        &device.autodiff(),
-    );
-    let agent = newborn
-        .with_arrays(weights)
-        .map_err(|(name, reason)| Error::Weights {
-            file: file.into(),
-            reason: format!("{name}: {reason}"),
-        })?;
-    let mut manifest = Manifest::new(0, config_crc32(config));
-    let arrays = all_arrays(&agent, &mut Optimisers::new(config), &mut manifest);
-    Ok(Checkpoint {
-        manifest,
-        arrays,
-        environment: env.snapshot(),
-    })
-}
-
-/// Makes a run of an imported agent: one checkpoint, ready for evaluation.
-pub fn write_imported(run: &RunDir, config: &Config, checkpoint: Checkpoint) -> Result<()> {
-    checkpoint.write(run.path())?;
-    write_config(run, config)
-}
-
-/// The config is written last: a directory without it is no run yet.
-fn write_config(run: &RunDir, config: &Config) -> Result<()> {
-    let path = run.path().join("config.toml");
-    crate::files::write_atomic(&path, config.to_toml().as_bytes()).map_err(Error::File)
-}
-
-/// The weights and moments of a checkpoint; the optimisers' steps go into its manifest.
-fn all_arrays(
-    agent: &Agent,
-    optimisers: &mut Optimisers,
-    manifest: &mut Manifest,
-) -> BTreeMap<String, Arrays> {
-    let weights = agent
-        .arrays()
-        .into_iter()
-        .map(|(name, a)| (name.to_string(), a));
-    let mut arrays: BTreeMap<String, Arrays> = weights.collect();
-    for (name, optimiser) in optimisers.each() {
-        manifest
-            .optimiser_steps
-            .insert(name.into(), optimiser.steps());
-        arrays.insert(format!("{name}.optimiser"), optimiser.to_arrays());
-    }
-    arrays
 }

@@ -75,13 +75,10 @@ fn states_of_blocks_are_the_states_at_their_borders() {
     let [k, v] = [(); 2].map(|()| random([BATCH, HEADS, blocks * len, DIM]));
     let beginning = random([BATCH, HEADS, DIM, DIM]);
     for state in [None, Some(&beginning)] {
-        let (starts, end) = block_states(k.clone(), v.clone(), state, blocks, &tables(len));
-        for j in 0..=blocks {
-            let here = if j == blocks {
-                end.clone()
-            } else {
-                starts[j].clone()
-            };
+        let (mut borders, end) = block_states(k.clone(), v.clone(), state, blocks, &tables(len));
+        borders.push(end);
+        assert_eq!(borders.len(), blocks + 1);
+        for (j, here) in borders.into_iter().enumerate() {
             let expected = match (j, state) {
                 (0, None) => Tensor::zeros(here.dims(), &Device::flex()),
                 (0, Some(state)) => state.clone(),
