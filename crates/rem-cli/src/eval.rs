@@ -23,6 +23,9 @@ pub struct EvalArgs {
     /// Use the checkpoint of this epoch instead of the last
     #[arg(long, value_name = "N")]
     epoch: Option<u32>,
+    /// Sampling temperature of the policy [default: the run's]
+    #[arg(long, value_name = "T", value_parser = above_zero)]
+    temperature: Option<f64>,
     /// Print JSON with the return of every episode
     #[arg(long)]
     json: bool,
@@ -37,15 +40,25 @@ struct Played<'a> {
     lengths: &'a [usize],
 }
 
+fn above_zero(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|e| format!("{e}"))?;
+    let good = value > 0.0 && value.is_finite();
+    good.then_some(value)
+        .ok_or_else(|| "must be above 0".into())
+}
+
 pub fn run(args: EvalArgs) -> Result<()> {
-    let config = read_config(&args.run)?;
+    let mut config = read_config(&args.run)?;
     let count = threads::set(config.threads)?;
     let (agent, epoch) = train::load_agent(&args.run, &config, args.epoch)?;
+    if let Some(temperature) = args.temperature {
+        config.evaluate.temperature = temperature;
+    }
     let protocol = Protocol::read(&args.run)?;
     let episodes = args.episodes.unwrap_or(config.evaluate.final_episodes);
     eprintln!(
-        "device {} · {count} threads · precision {} · checkpoint of epoch {epoch}",
-        config.device, protocol.precision
+        "device {} · threads {count} · precision {} · checkpoint of epoch {epoch} · temperature {}",
+        config.device, protocol.precision, config.evaluate.temperature
     );
     let device = device::open(&config.device)?;
     let result = evaluate(
