@@ -18,8 +18,8 @@ pub struct EvalArgs {
     /// Directory of the run
     run: PathBuf,
     /// Episodes to play [default: as many as the run's final evaluation]
-    #[arg(long, value_name = "N")]
-    episodes: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    episodes: Option<u32>,
     /// Use the checkpoint of this epoch instead of the last
     #[arg(long, value_name = "N")]
     epoch: Option<u32>,
@@ -55,7 +55,9 @@ pub fn run(args: EvalArgs) -> Result<()> {
         config.evaluate.temperature = temperature;
     }
     let protocol = Protocol::read(&args.run)?;
-    let episodes = args.episodes.unwrap_or(config.evaluate.final_episodes);
+    let episodes = args
+        .episodes
+        .map_or(config.evaluate.final_episodes, |n| n as usize);
     eprintln!(
         "device {} · threads {count} · precision {} · checkpoint of epoch {epoch} · temperature {}",
         config.device, protocol.precision, config.evaluate.temperature

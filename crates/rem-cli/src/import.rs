@@ -85,8 +85,9 @@ fn agent(file: PathBuf, game: String, run_dir: PathBuf) -> Result<()> {
     // Everything that can be wrong is found out before anything is written.
     let weights = [agent.tokenizer, agent.world_model, agent.actor_critic];
     let checkpoint = train::imported(&config, &file, weights)?;
-    let perceptual = crate::train::lpips_file(&config)?.is_some();
-    let protocol = Protocol::new(&config, config.threads, perceptual)?;
+    let lpips = crate::train::lpips_file(&config)?;
+    let crc32 = lpips.as_deref().map(crate::train::checksum).transpose()?;
+    let protocol = Protocol::new(&config, config.threads, crc32)?;
     let run = RunDir::create(&run_dir)?;
     protocol.write(&run)?;
     train::write_imported(&run, &config, checkpoint)?;

@@ -85,10 +85,6 @@ fn data_dir() -> anyhow::Result<PathBuf> {
 }
 
 fn main() -> ExitCode {
-    tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(tracing::Level::WARN)
-        .init();
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Train(args) => train::run(args),

@@ -51,7 +51,8 @@ fn start(args: &TrainArgs) -> Result<Trainer> {
     rem::device::open(&config.device)?;
     let lpips_file = lpips_file(&config)?;
     config.threads = threads::set(config.threads)?;
-    let protocol = Protocol::new(&config, config.threads, lpips_file.is_some())?;
+    let crc32 = lpips_file.as_deref().map(checksum).transpose()?;
+    let protocol = Protocol::new(&config, config.threads, crc32)?;
     let lpips = lpips_file
         .map(|file| load_lpips(&file, &config))
         .transpose()?;
@@ -72,18 +73,23 @@ fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
     let run = RunDir::open(dir)?;
     threads::set(config.threads)?;
     let protocol = Protocol::read(dir)?;
-    let lpips = match (protocol.perceptual_loss, lpips_file(&config)?) {
-        (true, Some(file)) => Some(load_lpips(&file, &config)?),
-        (true, None) => {
-            return Err(Error::Run {
+    let lpips = match protocol.perceptual_crc32 {
+        None => None,
+        Some(wanted) => {
+            let lost = |reason: &str| Error::Run {
                 path: dir.into(),
-                reason: "it was begun with the perceptual loss, whose weights are no longer there"
-                    .into(),
-                hint: "run `rem import lpips` again".into(),
+                reason: reason.into(),
+                hint: "run `rem import lpips` again with the same files".into(),
+            };
+            let file = lpips_file(&config)?;
+            let file = file.ok_or_else(|| {
+                lost("it was begun with the perceptual loss, whose weights are gone")
+            })?;
+            if checksum(&file)? != wanted {
+                return Err(lost("it was begun with other weights of the perceptual loss").into());
             }
-            .into());
+            Some(load_lpips(&file, &config)?)
         }
-        (false, _) => None,
     };
     let trainer = Trainer::resume(run, config, lpips, from_epoch)?;
     print_header(dir, trainer.config(), &protocol, Some(trainer.epoch()));
@@ -118,6 +124,12 @@ pub fn lpips_file(config: &Config) -> Result<Option<PathBuf>> {
         )
         .into()),
     }
+}
+
+/// What tells one file of LPIPS weights from another.
+pub fn checksum(file: &Path) -> Result<u32> {
+    let bytes = std::fs::read(file).map_err(Error::io(file))?;
+    Ok(crc32fast::hash(&bytes))
 }
 
 fn load_lpips(file: &Path, config: &Config) -> Result<Lpips> {

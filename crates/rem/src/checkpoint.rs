@@ -211,18 +211,23 @@ fn read_checked(path: &Path, config_crc32: u32) -> std::result::Result<Checkpoin
 /// and what an interrupted write or drop left behind.
 pub fn drop_others(run: &Path, epoch: u32) -> Result<()> {
     for e in epochs(run).into_iter().filter(|e| *e > epoch) {
-        let path = directory(run, e);
-        std::fs::remove_dir_all(&path).map_err(Error::io(&path))?;
+        remove(&directory(run, e))?;
     }
     prune(run, epoch)
+}
+
+/// Takes a checkpoint out of the way first, so that half of one is never taken for one.
+fn remove(checkpoint: &Path) -> Result<()> {
+    let aside = checkpoint.with_extension("tmp");
+    std::fs::rename(checkpoint, &aside).map_err(Error::io(checkpoint))?;
+    std::fs::remove_dir_all(&aside).map_err(Error::io(&aside))
 }
 
 /// Drops all but the last checkpoints up to `epoch`, and what an interrupted write left behind.
 fn prune(run: &Path, epoch: u32) -> Result<()> {
     let all = epochs(run);
     for e in all.iter().filter(|e| **e <= epoch).rev().skip(KEPT) {
-        let path = directory(run, *e);
-        std::fs::remove_dir_all(&path).map_err(Error::io(&path))?;
+        remove(&directory(run, *e))?;
     }
     let parent = run.join("checkpoints");
     for entry in std::fs::read_dir(&parent)

@@ -146,7 +146,29 @@ pub struct WorldModel {
     pub decay: DecayRates,
     pub activation: Activation,
     pub rewards: Rewards,
+    pub outcome_loss: OutcomeLoss,
     pub optimise: Optimise,
+}
+
+/// From which step of a segment on the world model learns rewards and ends. A dream's first step reads
+/// them at the last step of the context, which the published program never trains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutcomeLoss {
+    /// The step after the context, where observations are learned too.
+    AfterContext,
+    /// The last step of the context, where dreams begin.
+    FromContext,
+}
+
+impl WorldModel {
+    /// The first step of a segment whose reward and end are learned; it must be a real one.
+    pub fn first_outcome(&self) -> usize {
+        match self.outcome_loss {
+            OutcomeLoss::AfterContext => self.context,
+            OutcomeLoss::FromContext => self.context - 1,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -75,6 +75,7 @@ impl Error {
         match self {
             Self::Config { hint, .. } | Self::Checkpoint { hint, .. } => hint.clone(),
             Self::Env(e) => Some(e.hint()),
+            Self::Replay(ReplayError::Io { error, .. }) => Some(io_hint(error).into()),
             Self::Replay(_) => Some(
                 "the replay belongs to its checkpoint: resume from an older one with `--from-epoch N`, or start a new run".into(),
             ),
@@ -86,19 +87,23 @@ impl Error {
                 "the offending batch is in `{}`; try a lower learning rate or another seed",
                 dump.display()
             )),
-            Self::Io { error, .. } | Self::File(error) => Some(
-                match error.kind() {
-                    ErrorKind::NotFound => "is the path right?",
-                    ErrorKind::PermissionDenied => "may you read and write there?",
-                    ErrorKind::StorageFull => "make room on the disk, then go on with `rem train --resume`",
-                    ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "name another path",
-                    _ => "look at the disk and at that path; a run goes on with `rem train --resume`",
-                }
-                .into(),
-            ),
+            Self::Io { error, .. } | Self::File(error) => Some(io_hint(error).into()),
+            Self::Logs(error) if error.kind() != ErrorKind::InvalidData && error.kind() != ErrorKind::NotFound => {
+                Some(io_hint(error).into())
+            }
             Self::Logs(_) => Some(
                 "the log belongs to the checkpoints: put it back, or go on from an older epoch with `--from-epoch N`".into(),
             ),
         }
+    }
+}
+
+fn io_hint(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound => "is the path right?",
+        ErrorKind::PermissionDenied => "may you read and write there?",
+        ErrorKind::StorageFull => "make room on the disk, then go on with `rem train --resume`",
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "name another path",
+        _ => "look at the disk and at that path; a run goes on with `rem train --resume`",
     }
 }

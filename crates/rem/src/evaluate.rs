@@ -10,13 +10,16 @@ use crate::config::{Config, EnvSettings};
 use crate::env::{self, Env, EnvError, Outcome};
 use crate::seeds::{Purpose, Seeds};
 
+/// Steps of the filmed episode that are kept at most.
+const MAX_FILM: usize = 300;
+
 /// Episodes played side by side at most.
 const SIDE_BY_SIDE: usize = 32;
 
 /// An episode to look at.
 #[derive(Clone, Debug, Default)]
 pub struct Film {
-    /// One more than there are actions: the last shows how it ended.
+    /// One more than there are actions: the last shows how it ended, or went on.
     pub frames: Vec<Vec<u8>>,
     pub actions: Vec<usize>,
     pub rewards: Vec<f32>,
@@ -124,7 +127,7 @@ fn play_step(
     let (state, actions) = player.decide(tokens, state, config.evaluate.temperature, &draws);
     for (seat, action) in seats.iter_mut().zip(&actions) {
         let step = seat.env.step(*action);
-        if seat.episode == 0 {
+        if seat.episode == 0 && out.film.actions.len() < MAX_FILM {
             out.film.frames.push(std::mem::take(&mut seat.frame));
             out.film.actions.push(*action);
             out.film.rewards.push(step.reward);

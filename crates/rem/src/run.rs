@@ -1,6 +1,6 @@
 //! A run directory: the only interface between training and whoever looks at it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
 use rand::SeedableRng;
@@ -41,7 +41,28 @@ impl RunDir {
             });
         }
         std::fs::create_dir_all(path).map_err(Error::io(path))?;
-        Self::lock(path)
+        let run = Self::lock(path)?;
+        let checkpoints = path.join("checkpoints");
+        if crate::checkpoint::epochs(path)
+            .iter()
+            .any(|epoch| *epoch > 0)
+        {
+            return Err(Error::Run {
+                path: path.into(),
+                reason: "it holds checkpoints of a run whose config.toml is gone".into(),
+                hint: "put that file back, or name another directory".into(),
+            });
+        }
+        if checkpoints.exists() {
+            // A start that was cut off before it was a run.
+            std::fs::remove_dir_all(&checkpoints).map_err(Error::io(&checkpoints))?;
+        }
+        // Made now, so that the directory's own entry is on the disk before a checkpoint counts on it.
+        let replay = path.join("replay");
+        std::fs::create_dir_all(&replay).map_err(Error::io(&replay))?;
+        files::sync_dir(path).map_err(Error::File)?;
+        files::sync_dir(files::parent(path)).map_err(Error::File)?;
+        Ok(run)
     }
 
     /// A run that is there.
@@ -63,10 +84,13 @@ impl RunDir {
             .append(true)
             .open(&file)
             .map_err(Error::io(&file))?;
-        lock.try_lock().map_err(|_| Error::Run {
-            path: path.into(),
-            reason: "another process works on it".into(),
-            hint: "wait for it, or stop it".into(),
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => Error::Run {
+                path: path.into(),
+                reason: "another process works on it".into(),
+                hint: "wait for it, or stop it".into(),
+            },
+            TryLockError::Error(error) => Error::io(&file)(error),
         })?;
         Ok(Self {
             path: path.into(),
@@ -119,6 +143,8 @@ pub struct Protocol {
     pub final_episodes: usize,
     pub environment_steps: u64,
     pub perceptual_loss: bool,
+    /// Checksum of the LPIPS weights, where they are used.
+    pub perceptual_crc32: Option<u32>,
     /// Mean returns of players that need no learning, by the same test protocol.
     pub random_player: f64,
     pub scripted_player: Option<f64>,
@@ -126,7 +152,7 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    pub fn new(config: &Config, threads: usize, perceptual: bool) -> Result<Self> {
+    pub fn new(config: &Config, threads: usize, perceptual_crc32: Option<u32>) -> Result<Self> {
         let seeds = Seeds::new(config.seed);
         let mut env = test_env(&config.env, seeds.derive(0, Purpose::Baseline, 0))?;
         let mut rng = ChaCha8Rng::seed_from_u64(seeds.derive(0, Purpose::Baseline, 2));
@@ -162,7 +188,8 @@ impl Protocol {
             final_episodes: config.evaluate.final_episodes,
             environment_steps: u64::from(config.collect.epochs.min(config.train.epochs))
                 * config.collect.steps_per_epoch as u64,
-            perceptual_loss: perceptual,
+            perceptual_loss: perceptual_crc32.is_some(),
+            perceptual_crc32,
             random_player: mean(&random),
             scripted_player: scripted.transpose()?,
             baseline_episodes: random.len(),

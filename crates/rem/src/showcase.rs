@@ -10,6 +10,7 @@ use crate::agent::Player;
 use crate::batch;
 use crate::config::Config;
 use crate::evaluate::Film;
+use crate::files::failed;
 use crate::imagination::Dream;
 use crate::media::{self, DreamStep};
 use crate::replay::Replay;
@@ -18,8 +19,6 @@ use crate::world_model::WorldModel;
 const SHEET_FRAMES: usize = 16;
 const STRIP_COLUMNS: usize = 8;
 const FRAME_MS: u32 = 200;
-/// Frames of an episode shown at most.
-const MAX_FRAMES: usize = 300;
 
 /// What pictures are made of.
 pub struct Showcase<'a> {
@@ -40,7 +39,7 @@ impl Showcase<'_> {
         replay: &Replay,
         rng: &mut impl Rng,
     ) -> io::Result<()> {
-        std::fs::create_dir_all(dir)?;
+        std::fs::create_dir_all(dir).map_err(failed("create directory", dir))?;
         let size = self.config.env.frame_size;
         let path = |name: &str| dir.join(format!("epoch-{epoch:06}-{name}"));
 
@@ -53,14 +52,13 @@ impl Showcase<'_> {
         media::reconstruction_sheet(size, &frames, &reconstructions)
             .save_png(&path("reconstructions.png"))?;
 
-        let shown = &film.frames[..film.frames.len().min(MAX_FRAMES)];
         let caption = |t: usize| {
             let total: f32 = film.rewards[..t].iter().sum();
             format!("step {t}  return {total}")
         };
         media::save_gif(
             &path("episode.gif"),
-            &media::episode_frames(size, shown, caption),
+            &media::episode_frames(size, &film.frames, caption),
             FRAME_MS,
         )?;
 

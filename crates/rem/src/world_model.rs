@@ -21,6 +21,8 @@ pub struct WorldModel {
     head_rewards: Head,
     head_ends: Head,
     context: usize,
+    /// The first step of a segment whose reward and end are learned.
+    first_outcome: usize,
     blocks_per_chunk: usize,
     #[module(skip)]
     rewards: Rewards,
@@ -115,6 +117,7 @@ impl WorldModel {
             head_rewards: Head::new(width, reward_outputs, device),
             head_ends: Head::new(width, 2, device),
             context: config.context,
+            first_outcome: config.first_outcome(),
             blocks_per_chunk: config.blocks_per_chunk,
             rewards: config.rewards,
         }
@@ -193,7 +196,8 @@ impl WorldModel {
         }
     }
 
-    /// The training losses; steps before the context length and padded steps carry none.
+    /// The training losses; steps before the context length and padded steps carry none, but see
+    /// [`config::OutcomeLoss`] for rewards and ends.
     pub fn losses(&self, codes: &Tensor<2>, batch: &TokenBatch) -> WorldModelLosses {
         let [size, steps, k] = batch.tokens.dims();
         let c = self.context;
@@ -211,25 +215,28 @@ impl WorldModel {
         let observation_loss: Tensor<2> = observation_loss.reshape([rows, k]);
         let observation_loss = observation_loss.mean_dim(1).reshape([size, n]);
 
-        let reward_logits = p.rewards.narrow(1, c, n);
-        let rewards = batch.rewards.clone().narrow(1, c, n);
+        // Rewards and ends may be learned from an earlier step on than observations.
+        let o = self.first_outcome;
+        let m = steps - o;
+        let outcomes = size * m;
+        let outcome_mask: Tensor<2> = batch.mask.clone().narrow(1, o, m);
+        let reward_logits = p.rewards.narrow(1, o, m);
+        let rewards = batch.rewards.clone().narrow(1, o, m);
         let reward_loss: Tensor<2> = match self.rewards {
             Rewards::Sign => {
-                let classes = rewards.sign().add_scalar(1.0).int().reshape([rows]);
-                cross_entropy(reward_logits.reshape([rows, 3]), classes).reshape([size, n])
+                let classes = rewards.sign().add_scalar(1.0).int().reshape([outcomes]);
+                cross_entropy(reward_logits.reshape([outcomes, 3]), classes).reshape([size, m])
             }
-            Rewards::Continuous => (reward_logits.reshape([size, n]) - rewards).square(),
+            Rewards::Continuous => (reward_logits.reshape([size, m]) - rewards).square(),
         };
         let end_loss = cross_entropy(
-            p.ends.narrow(1, c, n).reshape([rows, 2]),
-            batch.ends.clone().narrow(1, c, n).reshape([rows]),
+            p.ends.narrow(1, o, m).reshape([outcomes, 2]),
+            batch.ends.clone().narrow(1, o, m).reshape([outcomes]),
         );
-        let total = mask.clone().sum().clamp_min(1.0);
-        let mean = |loss: Tensor<2>| (loss * mask.clone()).sum() / total.clone();
         WorldModelLosses {
-            observations: mean(observation_loss),
-            rewards: mean(reward_loss),
-            ends: mean(end_loss.reshape([size, n])),
+            observations: masked_mean(observation_loss, mask),
+            rewards: masked_mean(reward_loss, outcome_mask.clone()),
+            ends: masked_mean(end_loss.reshape([size, m]), outcome_mask),
         }
     }
 
@@ -279,6 +286,11 @@ impl WorldModel {
     pub fn context(&self) -> usize {
         self.context
     }
+}
+
+/// The mean over the places where `mask` is 1.
+fn masked_mean(loss: Tensor<2>, mask: Tensor<2>) -> Tensor<1> {
+    (loss * mask.clone()).sum() / mask.sum().clamp_min(1.0)
 }
 
 /// Cross-entropy of each row: `[rows, classes]`, `[rows]` -> `[rows]`.

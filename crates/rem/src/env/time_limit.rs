@@ -77,7 +77,7 @@ impl<E: Env> Env for TimeLimit<E> {
         self.inner.render()
     }
 
-    /// Without `max_steps`, which is the run's setting and no state: a resumed run may have another.
+    /// Without `max_steps`, which is the run's setting and no state.
     fn snapshot(&self) -> Vec<u8> {
         pack(LAYER, &self.clock, &self.inner.snapshot())
     }

@@ -55,19 +55,19 @@ pub enum ReplayError {
         what: &'static str,
         step: usize,
     },
-    #[error("cannot {action} `{}`", path.display())]
+    #[error("cannot {action} `{}`: {error}", path.display())]
     Io {
         action: &'static str,
         path: PathBuf,
-        source: io::Error,
+        error: io::Error,
     },
 }
 
 pub(super) fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> ReplayError {
     let path = path.to_owned();
-    move |source| ReplayError::Io {
+    move |error| ReplayError::Io {
         action,
         path,
-        source,
+        error,
     }
 }

@@ -177,6 +177,7 @@ impl Trainer {
                 .find(|(n, _)| *n == name)
                 .map_or(0.0, |(_, v)| *v)
         };
+        // One frame is its own mean: nothing to explain.
         let explained = 1.0 - value("reconstruction") / value("mean_frame_error").max(1e-12);
         values.push(("explained", explained));
         values.push(("codes_alive", used.alive() as f64));
@@ -218,9 +219,12 @@ impl Trainer {
         let codes = tokenizer.codes();
         let mut means = Means::default();
         for step in 0..settings.steps_per_epoch {
-            let segments =
-                self.replay
-                    .sample_forward(settings.batch, horizon, config.context + 1, &mut rng);
+            let segments = self.replay.sample_forward(
+                settings.batch,
+                horizon,
+                config.first_outcome() + 1,
+                &mut rng,
+            );
             let Some(segments) = segments else {
                 return Ok(too_little("world model"));
             };
