@@ -237,3 +237,38 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     text.push('\n');
     files::write_atomic(path, text.as_bytes()).map_err(Error::File)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_that_was_cut_off_can_be_begun_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let left = crate::checkpoint::directory(dir.path(), 0);
+        std::fs::create_dir_all(&left).unwrap();
+        std::fs::write(left.join("manifest.json"), b"{}").unwrap();
+        RunDir::create(dir.path()).unwrap();
+        assert!(!left.exists());
+    }
+
+    #[test]
+    fn checkpoints_whose_config_is_gone_are_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let kept = crate::checkpoint::directory(dir.path(), 3);
+        std::fs::create_dir_all(&kept).unwrap();
+        let error = RunDir::create(dir.path()).unwrap_err();
+        assert!(error.to_string().contains("config.toml is gone"), "{error}");
+        assert!(kept.exists());
+    }
+
+    #[test]
+    fn one_process_at_a_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = RunDir::create(dir.path()).unwrap();
+        let error = RunDir::create(dir.path()).unwrap_err();
+        assert!(error.to_string().contains("another process"), "{error}");
+        drop(first);
+        RunDir::create(dir.path()).unwrap();
+    }
+}

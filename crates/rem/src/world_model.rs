@@ -302,3 +302,55 @@ pub fn cross_entropy(logits: Tensor<2>, classes: Tensor<1, Int>) -> Tensor<1> {
         .reshape([rows])
         .neg()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    /// One real step, then padding: reward 1 and the end of the episode.
+    fn losses(context: usize, outcome_loss: &str, real: usize) -> [f32; 3] {
+        let set = [
+            format!("world_model.context={context}"),
+            format!("world_model.outcome_loss={outcome_loss}"),
+        ];
+        let config = Config::load("debug", &set).unwrap();
+        let sizes = WorldModelSizes {
+            width: config.tokenizer.embedding,
+            vocabulary: config.tokenizer.vocabulary,
+            tokens_per_obs: 4,
+            actions: 2,
+        };
+        let device = Device::flex();
+        let model = WorldModel::new(&config.world_model, sizes, &device);
+        let steps = 4;
+        let mask: Vec<f32> = (0..steps).map(|t| f32::from(t < real)).collect();
+        let batch = TokenBatch {
+            tokens: Tensor::zeros([1, steps, 4], &device),
+            actions: Tensor::zeros([1, steps], &device),
+            rewards: Tensor::ones([1, steps], &device),
+            ends: Tensor::ones([1, steps], &device),
+            mask: Tensor::<1>::from_floats(&mask[..], &device).reshape([1, steps]),
+        };
+        let codes = Tensor::ones([sizes.vocabulary, sizes.width], &device);
+        let l = model.losses(&codes, &batch);
+        [l.observations, l.rewards, l.ends].map(|t| t.into_scalar())
+    }
+
+    #[test]
+    fn padded_and_context_steps_carry_no_loss() {
+        assert_eq!(losses(1, "after_context", 1), [0.0; 3]);
+        assert_eq!(losses(2, "after_context", 2), [0.0; 3]);
+        assert!(losses(1, "after_context", 2).iter().all(|l| *l > 0.0));
+    }
+
+    #[test]
+    fn rewards_and_ends_are_learned_where_a_dream_first_reads_them() {
+        for context in [1, 2] {
+            let [observations, rewards, ends] = losses(context, "from_context", context);
+            assert_eq!(observations, 0.0);
+            assert!(rewards > 0.0 && ends > 0.0);
+            assert_eq!(losses(context, "from_context", context - 1), [0.0; 3]);
+        }
+    }
+}
