@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+mod bench;
 mod config;
 mod eval;
 mod import;
@@ -35,6 +36,7 @@ enum Command {
     #[command(subcommand)]
     Import(import::ImportCommand),
     Config(config::ConfigArgs),
+    Bench(bench::BenchArgs),
 }
 
 /// Where a config comes from.
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => eval::run(args),
         Command::Import(command) => import::run(command),
         Command::Config(args) => config::run(args),
+        Command::Bench(args) => bench::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

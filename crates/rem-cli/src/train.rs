@@ -134,7 +134,7 @@ pub fn checksum(file: &Path) -> Result<u32> {
 
 fn load_lpips(file: &Path, config: &Config) -> Result<Lpips> {
     let device = rem::device::open(&config.device)?;
-    let loaded = weights::apply(Lpips::new(&device), weights::read(file)?);
+    let loaded = weights::apply(Lpips::new(config.precision.into(), &device), weights::read(file)?);
     Ok(loaded.map_err(|reason| Error::Weights {
         file: file.into(),
         reason,

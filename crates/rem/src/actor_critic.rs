@@ -1,12 +1,16 @@
 //! The controller C: an LSTM over code grids and actions, with a policy and a value (paper, section actor-critic-details).
 
 use burn::module::{Initializer, Module, Param};
-use burn::nn::conv::{Conv2d, Conv2dConfig};
-use burn::nn::{Linear, LinearConfig, PaddingConfig2d};
-use burn::tensor::activation::{log_softmax, sigmoid, silu, tanh};
+use burn::nn::conv::Conv2d;
+use burn::nn::{Linear, LinearConfig};
+use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 
+use rem_kernels::{Activation, ConvKind, Precision};
+
 use crate::config;
+use crate::conv::{conv, conv3};
+use crate::linear::linear;
 
 #[derive(Module, Debug)]
 pub struct ActorCritic {
@@ -24,6 +28,8 @@ pub struct ActorCritic {
 struct LstmCell {
     input: Linear,
     hidden: Linear,
+    #[module(skip)]
+    precision: Precision,
 }
 
 /// The LSTM's memory, a value that goes in and comes out: two `[batch, lstm]`.
@@ -60,7 +66,7 @@ pub struct Heads {
 }
 
 impl LstmCell {
-    fn new(width: usize, device: &Device) -> Self {
+    fn new(width: usize, precision: Precision, device: &Device) -> Self {
         // Uniform in ±1/sqrt(width), as is usual for an LSTM.
         let bound = 1.0 / (width as f64).sqrt();
         let linear = || {
@@ -75,36 +81,42 @@ impl LstmCell {
         Self {
             input: linear(),
             hidden: linear(),
+            precision,
         }
     }
 
-    fn forward(&self, x: Tensor<2>, state: ControllerState) -> ControllerState {
-        let gates = self.input.forward(x) + self.hidden.forward(state.hidden);
-        let mut gates = gates.chunk(4, 1).into_iter();
-        let mut next = || gates.next().expect("four gates");
-        let (input, forget, cell, output) = (next(), next(), next(), next());
-        let cell = sigmoid(forget) * state.cell + sigmoid(input) * tanh(cell);
-        ControllerState {
-            hidden: sigmoid(output) * tanh(cell.clone()),
-            cell,
-        }
+    fn forward(
+        &self,
+        x: Tensor<2>,
+        activation: Activation,
+        state: ControllerState,
+    ) -> ControllerState {
+        let from_input = linear(&self.input, activation, x, self.precision);
+        let from_state = linear(&self.hidden, Activation::None, state.hidden, self.precision);
+        let (hidden, cell) = rem_kernels::lstm_cell(from_input + from_state, state.cell);
+        ControllerState { hidden, cell }
     }
 }
 
 impl ActorCritic {
     /// # Arguments
     /// - `width`: of a code; `grid`: codes along one side of a frame
-    pub fn new(lstm: usize, width: usize, grid: usize, actions: usize, device: &Device) -> Self {
-        let conv = |from: usize, to: usize| {
-            Conv2dConfig::new([from, to], [3, 3])
-                .with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1))
-                .init(device)
-        };
+    pub fn new(
+        lstm: usize,
+        width: usize,
+        grid: usize,
+        actions: usize,
+        precision: Precision,
+        device: &Device,
+    ) -> Self {
         let embeddings = Tensor::random([actions, lstm], Distribution::Normal(0.0, 1.0), device);
         Self {
-            convs: vec![conv(width, width / 2), conv(width / 2, width / 4)],
+            convs: vec![
+                conv3(width, width / 2, device),
+                conv3(width / 2, width / 4, device),
+            ],
             dense: LinearConfig::new(width / 4 * grid * grid, lstm).init(device),
-            lstm: LstmCell::new(lstm, device),
+            lstm: LstmCell::new(lstm, precision, device),
             action_embeddings: Param::from_tensor(embeddings),
             actor: LinearConfig::new(lstm, actions).init(device),
             critic: LinearConfig::new(lstm, 1).init(device),
@@ -122,27 +134,46 @@ impl ActorCritic {
         }
     }
 
-    /// Takes an observation in: `codes` is `[batch, width, grid, grid]`.
+    /// Takes an observation in: `codes` is `[batch, grid, grid, width]`.
     pub fn observe(&self, codes: Tensor<4>, state: ControllerState) -> ControllerState {
+        self.take_in(self.look(codes), state)
+    }
+
+    /// What observations look like to the LSTM, before their last activation:
+    /// `[observations, grid, grid, width]` -> `[observations, lstm]`.
+    pub fn look(&self, codes: Tensor<4>) -> Tensor<2> {
+        let precision = self.lstm.precision;
         let mut x = codes;
-        for conv in &self.convs {
-            x = silu(conv.forward(x));
+        for (i, layer) in self.convs.iter().enumerate() {
+            let before = if i == 0 { Activation::None } else { Activation::Silu };
+            x = conv(layer, ConvKind::Same, before, x, precision);
         }
-        let x: Tensor<2> = x.flatten(1, 3);
-        self.lstm.forward(silu(self.dense.forward(x)), state)
+        // The dense layer's inputs are in the order channel, row, column.
+        let x: Tensor<2> = x.permute([0, 3, 1, 2]).flatten(1, 3);
+        linear(&self.dense, Activation::Silu, x, precision)
+    }
+
+    /// Takes an observation in that was looked at.
+    pub fn take_in(&self, seen: Tensor<2>, state: ControllerState) -> ControllerState {
+        self.lstm.forward(seen, Activation::Silu, state)
     }
 
     /// Takes an action in: `[batch]`.
     pub fn act(&self, actions: Tensor<1, Int>, state: ControllerState) -> ControllerState {
         let x = self.action_embeddings.val().select(0, actions);
-        self.lstm.forward(x, state)
+        self.lstm.forward(x, Activation::None, state)
+    }
+
+    /// Policy and value are small and what everything hangs on: always in f32.
+    fn head(&self, layer: &Linear, state: &ControllerState) -> Tensor<2> {
+        linear(layer, Activation::None, state.hidden.clone(), Precision::F32)
     }
 
     pub fn heads(&self, state: &ControllerState) -> Heads {
         let [batch, _] = state.hidden.dims();
         Heads {
-            logits: self.actor.forward(state.hidden.clone()),
-            values: self.critic.forward(state.hidden.clone()).reshape([batch]),
+            logits: self.head(&self.actor, state),
+            values: self.head(&self.critic, state).reshape([batch]),
         }
     }
 }

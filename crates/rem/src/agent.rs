@@ -31,13 +31,14 @@ impl Agent {
             actions,
         };
         let agent = Self {
-            tokenizer: Tokenizer::new(&config.tokenizer, device),
-            world_model: WorldModel::new(&config.world_model, sizes, device),
+            tokenizer: Tokenizer::new(&config.tokenizer, config.precision.into(), device),
+            world_model: WorldModel::new(&config.world_model, sizes, config.precision.into(), device),
             actor_critic: ActorCritic::new(
                 config.actor_critic.lstm,
                 sizes.width,
                 config.grid(),
                 actions,
+                config.precision.into(),
                 device,
             ),
         };

@@ -10,7 +10,7 @@ use crate::config::{BurnInInputs, Config};
 use crate::env::{Env, Outcome};
 use crate::imagination::{burn_in, host_ints};
 use crate::replay::{Replay, StepId};
-use crate::sampling::sample_with;
+use rem_kernels::sample;
 use crate::tokenizer::code_grid;
 
 /// What one round of collection gave.
@@ -51,7 +51,7 @@ impl Player {
             .logits
             .div_scalar(temperature);
         let draws = Tensor::from_floats(draws, &logits.device());
-        let actions = host_ints(sample_with(logits, draws))
+        let actions = host_ints(sample(logits, draws))
             .into_iter()
             .map(|a| a as usize)
             .collect();

@@ -44,10 +44,31 @@ pub struct TrainTest<T> {
     pub test: T,
 }
 
+/// What products of matrices are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     F32,
+    /// Factors rounded to bfloat16; sums, weights and everything else in f32.
+    Mixed,
+}
+
+impl Precision {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+impl From<Precision> for rem_kernels::Precision {
+    fn from(precision: Precision) -> Self {
+        match precision {
+            Precision::F32 => Self::F32,
+            Precision::Mixed => Self::Mixed,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,7 +162,6 @@ pub struct WorldModel {
     pub heads: usize,
     pub feed_forward: usize,
     pub dropout: f64,
-    pub blocks_per_chunk: usize,
     pub context: usize,
     pub decay: DecayRates,
     pub activation: Activation,

@@ -66,22 +66,45 @@ impl<'a> Dream<'a> {
 
     /// Takes the actions (`[batch]`) and draws reward, end and the next observation.
     pub fn step(&mut self, actions: Tensor<1, Int>, rng: &mut impl Rng) -> DreamStep {
+        let output = self.fold(actions);
+        let step = self.outcome(output, rng);
+        let logits = self.world_model.observation_logits(&self.state);
+        let [batch, k, vocabulary] = logits.dims();
+        let drawn = sample(logits.reshape([batch * k, vocabulary]), rng);
+        self.see(drawn.reshape([batch, k]));
+        step
+    }
+
+    /// Takes the observations and the actions (`[batch]`) into the state; gives the outputs at the actions,
+    /// `[batch, width]`.
+    pub fn fold(&mut self, actions: Tensor<1, Int>) -> Tensor<2> {
         let [batch, k] = self.tokens.dims();
         let block = self.tokens.clone().reshape([batch, 1, k]);
-        let (output, state) =
-            self.world_model
-                .fold(self.codes, block, actions.reshape([batch, 1]), &self.state);
+        let actions = actions.reshape([batch, 1]);
+        let (output, state) = (self.world_model).fold(self.codes, block, actions, &self.state);
         self.state = state;
+        output
+    }
+
+    /// What the world model remembers.
+    pub fn state(&self) -> &RetNetState {
+        &self.state
+    }
+
+    /// The next observations, `[batch, K]`.
+    pub fn see(&mut self, tokens: Tensor<2, Int>) {
+        self.tokens = tokens;
+    }
+
+    /// Draws rewards and ends from the outputs at the actions.
+    pub fn outcome(&self, output: Tensor<2>, rng: &mut impl Rng) -> DreamStep {
+        let [batch, _] = output.dims();
         let (reward_logits, end_logits) = self.world_model.outcome_logits(output);
         let rewards = match self.world_model.rewards() {
             Rewards::Sign => sample(reward_logits, rng).float() - 1.0,
             Rewards::Continuous => reward_logits.reshape([batch]),
         };
         let ends = sample(end_logits, rng);
-        let logits = self.world_model.observation_logits(&self.state);
-        let [_, _, vocabulary] = logits.dims();
-        let drawn = sample(logits.reshape([batch * k, vocabulary]), rng);
-        self.tokens = drawn.reshape([batch, k]);
         DreamStep {
             rewards: host(rewards),
             ends: host_ints(ends).into_iter().map(|e| e == 1).collect(),
@@ -119,11 +142,15 @@ pub fn burn_in(
     mask: Tensor<2>,
     inputs: BurnInInputs,
 ) -> ControllerState {
-    let [batch, steps, _] = tokens.dims();
+    let [batch, steps, k] = tokens.dims();
+    // All observations are looked at together; only the LSTM goes step by step.
+    let seen = controller.look(code_grid(codes.clone(), tokens.reshape([batch * steps, k])));
+    let [_, width] = seen.dims();
+    let seen: Tensor<3> = seen.reshape([batch, steps, width]);
     let mut state = controller.initial_state(batch);
     for t in 0..steps {
-        let now: Tensor<2, Int> = tokens.clone().narrow(1, t, 1).squeeze_dim(1);
-        let mut next = controller.observe(code_grid(codes.clone(), now), state.clone());
+        let now: Tensor<2> = seen.clone().narrow(1, t, 1).squeeze_dim(1);
+        let mut next = controller.take_in(now, state.clone());
         if inputs == BurnInInputs::ObservationsAndActions {
             let action = actions.clone().narrow(1, t, 1).squeeze_dim(1);
             next = controller.act(action, next);

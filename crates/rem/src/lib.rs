@@ -5,9 +5,11 @@
 pub mod actor_critic;
 pub mod agent;
 pub mod batch;
+pub mod bench;
 pub mod checkpoint;
 pub mod collect;
 pub mod config;
+mod conv;
 pub mod device;
 pub mod env;
 pub mod error;

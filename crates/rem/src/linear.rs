@@ -1,14 +1,25 @@
-//! Linear layers over the last axis of tensors of any rank.
+//! Linear layers over the last axis of tensors of any rank, with the activation before them.
 
 use burn::nn::Linear;
 use burn::tensor::Tensor;
+use rem_kernels::{Activation, Precision};
 
-/// As `linear.forward(x)`, in one matrix product over all rows. A batched product would multiply batch by
-/// batch and, in its backward pass, write and then add up a weight gradient for each.
-pub fn by_rows<const D: usize>(linear: &Linear, x: Tensor<D>) -> Tensor<D> {
+/// `linear(activation(x))`, in one matrix product over all rows.
+pub fn linear<const D: usize>(
+    linear: &Linear,
+    activation: Activation,
+    x: Tensor<D>,
+    precision: Precision,
+) -> Tensor<D> {
     let mut shape = x.dims();
     let rows: usize = shape[..D - 1].iter().product();
-    let y = linear.forward(x.reshape([rows, shape[D - 1]]));
+    let x = x.reshape([rows, shape[D - 1]]);
+    let y = rem_kernels::linear(x, linear.weight.val(), bias(linear), activation, precision);
     shape[D - 1] = y.dims()[1];
     y.reshape(shape)
+}
+
+/// The bias that all our layers have.
+pub fn bias(linear: &Linear) -> Tensor<1> {
+    linear.bias.as_ref().expect("made with a bias").val()
 }

@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use burn::module::{Initializer, Module};
-use burn::nn::{Dropout, DropoutConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig};
-use burn::tensor::activation::{gelu, silu};
+use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{DType, Device, Tensor, TensorCreationOptions};
+use rem_kernels::{
+    Dispatch, Dropout, FeedForwardParameters, HalfMode, Precision, RetentionParameters,
+    RetentionSizes, RetentionTables,
+};
 
 use crate::config::{self, Activation};
-use crate::linear::by_rows;
-use crate::retention::{self, Decay, DecayTables, Rotation};
+use crate::retention::{Decay, DecayTables, Rotation};
 
 const NORM_EPSILON: f64 = 1e-6;
 
@@ -34,10 +36,11 @@ struct Layer {
     norm2: LayerNorm,
     linear1: Linear,
     linear2: Linear,
-    dropout: Dropout,
     heads: usize,
     #[module(skip)]
     activation: Activation,
+    #[module(skip)]
+    precision: Precision,
 }
 
 /// What the layers remember of a trajectory; a value that goes in and comes out.
@@ -72,11 +75,12 @@ impl RetNetState {
     }
 }
 
-/// The sizes of one call, and what follows from them.
-struct Sizes {
-    /// Over the whole sequence.
-    decay: DecayTables,
-    rotation: Rotation,
+/// Which outputs of a sequence are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    All,
+    /// The last of the sequence; the others matter for the state alone, and the last layer leaves them out.
+    Last,
 }
 
 /// Values by size and type.
@@ -91,13 +95,15 @@ struct TableCache {
     rotations: Shared<RotationKey, Rotation>,
 }
 
-/// Positions `start + block * stride + 0..tokens` for each block.
+/// Positions `start + 0..tokens`, then for each predicted block `start + (first + block) * stride + 0..block_tokens`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct RotationKey {
     start: usize,
+    tokens: usize,
+    first: usize,
     blocks: usize,
     stride: usize,
-    tokens: usize,
+    block_tokens: usize,
 }
 
 /// Rotations kept at most; a dream without end would otherwise gather one per step.
@@ -119,25 +125,32 @@ impl TableCache {
             cache.clear();
         }
         let make = || {
-            let positions: Vec<usize> = (0..key.blocks)
-                .flat_map(|b| (0..key.tokens).map(move |t| key.start + b * key.stride + t))
+            let block = |b: usize| key.start + (key.first + b) * key.stride;
+            let positions: Vec<usize> = (key.start..key.start + key.tokens)
+                .chain((0..key.blocks).flat_map(|b| block(b)..block(b) + key.block_tokens))
                 .collect();
             Rotation::new(positions.into_iter(), self.head_dim, like)
         };
         cache.entry((key, like.dtype)).or_insert_with(make).clone()
     }
 
-    fn sequence(&self, start: usize, tokens: usize, like: &TensorCreationOptions) -> Sizes {
+    /// The tables of a retention that begins at a position.
+    fn tables(
+        &self,
+        start: usize,
+        sizes: RetentionSizes,
+        like: &TensorCreationOptions,
+    ) -> (DecayTables, Rotation) {
         let key = RotationKey {
             start,
-            blocks: 1,
-            stride: 0,
-            tokens,
+            tokens: sizes.tokens,
+            first: sizes.first_predicted,
+            blocks: sizes.predicted,
+            stride: sizes.piece,
+            block_tokens: sizes.block_tokens,
         };
-        Sizes {
-            decay: self.decay(tokens, like),
-            rotation: self.rotation(key, like),
-        }
+        let longest = sizes.piece.max(sizes.block_tokens);
+        (self.decay(longest, like), self.rotation(key, like))
     }
 }
 
@@ -146,16 +159,22 @@ fn constants_like<const D: usize>(x: &Tensor<D>) -> TensorCreationOptions {
     TensorCreationOptions::new(x.device().without_autodiff()).with_dtype(x.dtype())
 }
 
-/// Queries, keys and values, `[batch, heads, tokens, head_dim]`, and the gate, `[batch, tokens, width]`.
-struct Projected {
-    q: Tensor<4>,
-    k: Tensor<4>,
-    v: Tensor<4>,
-    gate: Tensor<3>,
+fn for_kernels((decay, rotation): &(DecayTables, Rotation)) -> RetentionTables<Dispatch> {
+    RetentionTables {
+        cos: rotation.cos.clone().into_dispatch(),
+        sin: rotation.sin.clone().into_dispatch(),
+        mask: decay.mask.clone().into_dispatch(),
+        powers: decay.powers.clone().into_dispatch(),
+    }
 }
 
 impl Layer {
-    fn new(width: usize, config: &config::WorldModel, device: &Device) -> Self {
+    fn new(
+        width: usize,
+        config: &config::WorldModel,
+        precision: Precision,
+        device: &Device,
+    ) -> Self {
         let norm = || {
             LayerNormConfig::new(width)
                 .with_epsilon(NORM_EPSILON)
@@ -181,63 +200,72 @@ impl Layer {
             norm2: norm(),
             linear1: LinearConfig::new(width, config.feed_forward).init(device),
             linear2: LinearConfig::new(config.feed_forward, width).init(device),
-            dropout: DropoutConfig::new(config.dropout).init(),
             heads: config.heads,
             activation: config.activation,
+            precision,
         }
     }
 
-    fn project(&self, x: Tensor<3>, rotation: &Rotation) -> Projected {
-        let [batch, tokens, width] = x.dims();
-        let dim = width / self.heads;
-        let y = self.norm1.forward(x);
-        let split = |x: Tensor<3>| {
-            let x: Tensor<4> = x.reshape([batch, tokens, self.heads, dim]);
-            // [batch, heads, tokens, head_dim]
-            x.swap_dims(1, 2)
-        };
-        let k = split(by_rows(&self.k_proj, y.clone())).mul_scalar(1.0 / (dim as f64).sqrt());
-        Projected {
-            q: rotation.apply(split(by_rows(&self.q_proj, y.clone()))),
-            k: rotation.apply(k),
-            v: split(by_rows(&self.v_proj, y.clone())),
-            gate: silu(by_rows(&self.g_proj, y)),
+    fn retention_parameters(&self) -> RetentionParameters<Dispatch> {
+        let weight = |l: &Linear| l.weight.val().into_dispatch();
+        let bias = |l: &Linear| crate::linear::bias(l).into_dispatch();
+        let (gamma, beta) = norm_parameters(&self.norm1);
+        RetentionParameters {
+            gamma: gamma.into_dispatch(),
+            beta: beta.into_dispatch(),
+            query_weight: weight(&self.q_proj),
+            query_bias: bias(&self.q_proj),
+            key_weight: weight(&self.k_proj),
+            key_bias: bias(&self.k_proj),
+            value_weight: weight(&self.v_proj),
+            value_bias: bias(&self.v_proj),
+            gate_weight: weight(&self.g_proj),
+            gate_bias: bias(&self.g_proj),
+            out_weight: weight(&self.out_proj),
+            out_bias: bias(&self.out_proj),
         }
     }
 
-    /// From the retained values to the layer's output: norm over heads, gate, feed-forward, residuals.
-    /// # Shapes
-    /// - `x`, `gate`: `[batch, tokens, width]`; `retained`: `[batch, heads, tokens, head_dim]`
-    fn finish(&self, x: Tensor<3>, retained: Tensor<4>, gate: Tensor<3>) -> Tensor<3> {
-        let [batch, tokens, width] = x.dims();
-        let retained = unit_variance(self.dropout.forward(retained));
-        // [batch, tokens, heads, head_dim] -> [batch, tokens, width]
-        let retained: Tensor<3> = retained.swap_dims(1, 2).reshape([batch, tokens, width]);
-        let x = x + self
-            .dropout
-            .forward(by_rows(&self.out_proj, retained * gate));
-        let hidden = by_rows(&self.linear1, self.norm2.forward(x.clone()));
-        let hidden = match self.activation {
-            Activation::Silu => silu(hidden),
-            Activation::Gelu => gelu(hidden),
+    fn mode(&self, dropout: Dropout) -> HalfMode {
+        HalfMode {
+            dropout,
+            precision: self.precision,
+        }
+    }
+
+    fn feed_forward(&self, x: Tensor<2>, dropout: Dropout) -> Tensor<2> {
+        let (gamma, beta) = norm_parameters(&self.norm2);
+        let parameters = FeedForwardParameters {
+            gamma: gamma.into_dispatch(),
+            beta: beta.into_dispatch(),
+            up_weight: self.linear1.weight.val().into_dispatch(),
+            up_bias: crate::linear::bias(&self.linear1).into_dispatch(),
+            down_weight: self.linear2.weight.val().into_dispatch(),
+            down_bias: crate::linear::bias(&self.linear2).into_dispatch(),
         };
-        let hidden = by_rows(&self.linear2, self.dropout.forward(hidden));
-        x + self.dropout.forward(hidden)
+        let activation = match self.activation {
+            Activation::Silu => rem_kernels::Activation::Silu,
+            Activation::Gelu => rem_kernels::Activation::Gelu,
+        };
+        rem_kernels::feed_forward(x, parameters, activation, self.mode(dropout))
     }
 }
 
-/// The group norm over heads, without affine part: each head's vector to mean 0 and variance 1.
-fn unit_variance(x: Tensor<4>) -> Tensor<4> {
-    let centred = x.clone() - x.mean_dim(3);
-    let variance = centred.clone().square().mean_dim(3);
-    centred / (variance + NORM_EPSILON).sqrt()
+fn norm_parameters(norm: &LayerNorm) -> (Tensor<1>, Tensor<1>) {
+    let beta = norm.beta.as_ref().expect("made with a shift");
+    (norm.gamma.val(), beta.val())
 }
 
 impl RetNet {
-    pub fn new(width: usize, config: &config::WorldModel, device: &Device) -> Self {
+    pub fn new(
+        width: usize,
+        config: &config::WorldModel,
+        precision: Precision,
+        device: &Device,
+    ) -> Self {
         Self {
             layers: (0..config.layers)
-                .map(|_| Layer::new(width, config, device))
+                .map(|_| Layer::new(width, config, precision, device))
                 .collect(),
             tables: TableCache {
                 decay: Decay::new(config.decay, config.heads),
@@ -250,127 +278,130 @@ impl RetNet {
 
     /// Takes a sequence in, whatever its length: a token (recurrent), a chunk, or all (parallel).
     /// # Shapes
-    /// - `x`: `[batch, tokens, width]` -> outputs of the same shape
-    pub fn forward(&self, x: Tensor<3>, state: &RetNetState) -> (Tensor<3>, RetNetState) {
-        let [_, tokens, _] = x.dims();
-        let sizes = self
-            .tables
-            .sequence(state.position, tokens, &constants_like(&x));
+    /// - `x`: `[batch, tokens, width]` -> `[batch, tokens or 1, width]`
+    pub fn forward(
+        &self,
+        x: Tensor<3>,
+        state: &RetNetState,
+        wanted: Wanted,
+    ) -> (Tensor<3>, RetNetState) {
+        let [batch, tokens, width] = x.dims();
+        let mut sizes = RetentionSizes {
+            batch,
+            heads: self.layers[0].heads,
+            tokens,
+            piece: tokens,
+            first_predicted: 0,
+            predicted: 0,
+            block_tokens: 0,
+            last_only: false,
+        };
+        let tables = (self.tables).tables(state.position, sizes, &constants_like(&x));
         let mut layers = Vec::with_capacity(self.layers.len());
-        let mut x = x;
+        let mut x: Tensor<2> = x.reshape([batch * tokens, width]);
         for (i, layer) in self.layers.iter().enumerate() {
-            let p = layer.project(x.clone(), &sizes.rotation);
-            let before = state.layer(i);
-            layers.push(retention::next_state(
-                p.k.clone(),
-                p.v.clone(),
-                before,
-                &sizes.decay,
-            ));
-            let retained = retention::outputs(p.q, p.k, p.v, before, &sizes.decay);
-            x = layer.finish(x, retained, p.gate);
+            sizes.last_only = wanted == Wanted::Last && i + 1 == self.layers.len();
+            let (y, next) = rem_kernels::retention_fold(
+                x,
+                layer.retention_parameters(),
+                for_kernels(&tables),
+                state.layer(i).cloned(),
+                sizes,
+                layer.mode(Dropout::NONE),
+            );
+            layers.push(next);
+            x = layer.feed_forward(y, Dropout::NONE);
         }
-        let position = state.position + tokens;
-        (
-            x,
-            RetNetState {
-                layers: Some(layers),
-                position,
-            },
-        )
+        let state = RetNetState {
+            layers: Some(layers),
+            position: state.position + tokens,
+        };
+        let [rows, _] = x.dims();
+        (x.reshape([batch, rows / batch, width]), state)
     }
 
     /// The outputs of a sequence that leaves no trace in the state: POP's prediction tokens.
     /// # Shapes
     /// - `u`: `[batch, tokens, width]` -> the same
     pub fn peek(&self, u: Tensor<3>, state: &RetNetState) -> Tensor<3> {
-        let [_, tokens, _] = u.dims();
-        let sizes = self
-            .tables
-            .sequence(state.position, tokens, &constants_like(&u));
-        let mut u = u;
-        for (i, layer) in self.layers.iter().enumerate() {
-            let p = layer.project(u.clone(), &sizes.rotation);
-            let retained = retention::outputs(p.q, p.k, p.v, state.layer(i), &sizes.decay);
-            u = layer.finish(u, retained, p.gate);
+        let [batch, tokens, width] = u.dims();
+        let Some(layers) = &state.layers else {
+            return self.forward(u, state, Wanted::All).0;
+        };
+        let sizes = RetentionSizes {
+            batch,
+            heads: self.layers[0].heads,
+            tokens: 0,
+            piece: 0,
+            first_predicted: 0,
+            predicted: 1,
+            block_tokens: tokens,
+            last_only: false,
+        };
+        let tables = (self.tables).tables(state.position, sizes, &constants_like(&u));
+        let mut u: Tensor<2> = u.reshape([batch * tokens, width]);
+        for (layer, state) in self.layers.iter().zip(layers) {
+            u = rem_kernels::retention_peek(
+                u,
+                layer.retention_parameters(),
+                for_kernels(&tables),
+                state.clone(),
+                sizes,
+                layer.mode(Dropout::NONE),
+            );
+            u = layer.feed_forward(u, Dropout::NONE);
         }
-        u
+        u.reshape([batch, tokens, width])
     }
 
-    /// POP over one chunk: the trajectory's outputs, and for each block from `first_predicted` on the
-    /// outputs of the prediction tokens from the state before that block.
+    /// POP over whole trajectories from their start: the outputs at the end of each block, and for each
+    /// block from `first_predicted` on the outputs of the prediction tokens from the state before it.
     /// # Shapes
-    /// - `x`: `[batch, blocks * block_len, width]`, `u`: `[batch, K, width]`
-    /// - outputs: like `x`; `[batch, predicted blocks, K, width]`, none where no block is predicted
+    /// - `x`: `[batch, blocks * block_len, width]`, `u`: `[K, width]`
+    /// - outputs: `[batch, blocks, width]`; `[batch, blocks - first_predicted, K, width]`
     pub fn pop(
         &self,
         x: Tensor<3>,
-        u: Tensor<3>,
+        u: Tensor<2>,
         blocks: usize,
         first_predicted: usize,
-        state: &RetNetState,
-    ) -> (Tensor<3>, Option<Tensor<4>>, RetNetState) {
+        dropout: Dropout,
+    ) -> (Tensor<3>, Tensor<4>) {
         let [batch, tokens, width] = x.dims();
-        let [_, k, _] = u.dims();
-        let (len, dim) = (tokens / blocks, self.tables.head_dim);
+        let [k, _] = u.dims();
         let predicted = blocks - first_predicted;
-        let like = constants_like(&x);
-        let whole = self.tables.sequence(state.position, tokens, &like);
-        let block = self.tables.decay(len, &like);
-        let peek = Sizes {
-            decay: self.tables.decay(k, &like),
-            rotation: self.tables.rotation(
-                RotationKey {
-                    start: state.position + first_predicted * len,
-                    blocks: predicted,
-                    stride: len,
-                    tokens: k,
-                },
-                &like,
-            ),
+        let mut sizes = RetentionSizes {
+            batch,
+            heads: self.layers[0].heads,
+            tokens,
+            piece: tokens / blocks,
+            first_predicted,
+            predicted,
+            block_tokens: k,
+            last_only: false,
         };
-
-        let mut layers = Vec::with_capacity(self.layers.len());
-        let mut x = x;
-        // [batch, predicted * K, width]: the same prediction tokens for every block
-        let mut u = u.repeat_dim(1, predicted);
+        assert_eq!(sizes.pieces() * sizes.piece, tokens, "blocks are whole");
+        let tables = self.tables.tables(0, sizes, &constants_like(&x));
+        // Both streams below each other: the same prediction tokens for every block.
+        let x: Tensor<2> = x.reshape([batch * tokens, width]);
+        let mut x = Tensor::cat(vec![x, u.repeat_dim(0, batch * predicted)], 0);
         for (i, layer) in self.layers.iter().enumerate() {
-            let p = layer.project(x.clone(), &whole.rotation);
-            let before = state.layer(i);
-            let (starts, end) =
-                retention::block_states(p.k.clone(), p.v.clone(), before, blocks, &block);
-            let retained = retention::outputs(p.q, p.k, p.v, before, &whole.decay);
-            x = layer.finish(x, retained, p.gate);
-            layers.push(end);
-
-            if predicted == 0 {
-                continue;
-            }
-            let heads = layer.heads;
-            let p = layer.project(u.clone(), &peek.rotation);
-            // Blocks become batch: [batch, heads, predicted, K, dim] -> [predicted * batch, heads, K, dim]
-            let fold = |t: Tensor<4>| {
-                let t: Tensor<5> = t.reshape([batch, heads, predicted, k, dim]);
-                t.permute([2, 0, 1, 3, 4])
-                    .reshape([predicted * batch, heads, k, dim])
-            };
-            let starts = Tensor::cat(starts[first_predicted..].to_vec(), 0);
-            let retained =
-                retention::outputs(fold(p.q), fold(p.k), fold(p.v), Some(&starts), &peek.decay);
-            let retained: Tensor<5> = retained.reshape([predicted, batch, heads, k, dim]);
-            let retained = retained.permute([1, 2, 0, 3, 4]);
-            let retained: Tensor<4> = retained.reshape([batch, heads, predicted * k, dim]);
-            u = layer.finish(u, retained, p.gate);
+            let dropout = dropout.place(i as u64);
+            sizes.last_only = i + 1 == self.layers.len();
+            x = rem_kernels::retention(
+                x,
+                layer.retention_parameters(),
+                for_kernels(&tables),
+                sizes,
+                layer.mode(dropout.place(0)),
+            );
+            x = layer.feed_forward(x, dropout.place(1));
         }
-        let position = state.position + tokens;
-        let outputs = (predicted > 0).then(|| u.reshape([batch, predicted, k, width]));
+        let ends = x.clone().narrow(0, 0, batch * blocks);
+        let predictions = x.narrow(0, batch * blocks, batch * predicted * k);
         (
-            x,
-            outputs,
-            RetNetState {
-                layers: Some(layers),
-                position,
-            },
+            ends.reshape([batch, blocks, width]),
+            predictions.reshape([batch, predicted, k, width]),
         )
     }
 }

@@ -169,7 +169,7 @@ impl Protocol {
             burn_version: "0.22.1".into(),
             device: config.device.clone(),
             threads,
-            precision: "f32".into(),
+            precision: config.precision.name().into(),
             game: config.env.game.clone(),
             actions: env.actions().iter().map(|a| a.to_string()).collect(),
             frame_size: config.env.frame_size,

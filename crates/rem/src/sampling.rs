@@ -1,29 +1,13 @@
 //! Drawing from categorical distributions on the device with random numbers of the host's generators.
 
-use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::{Rng, RngExt};
 
-/// One class per row by inverting the cumulative distribution: `[rows, classes]` logits -> `[rows]`.
+/// One class per row: `[rows, classes]` logits -> `[rows]`.
 pub fn sample(logits: Tensor<2>, rng: &mut impl Rng) -> Tensor<1, Int> {
     let [rows, _] = logits.dims();
     let draws = uniform(rows, &logits.device(), rng);
-    sample_with(logits, draws)
-}
-
-/// As [`sample`], with a uniform draw in [0, 1) for each row: `[rows]`.
-pub fn sample_with(logits: Tensor<2>, draws: Tensor<1>) -> Tensor<1, Int> {
-    let [rows, classes] = logits.dims();
-    let cumulative = softmax(logits, 1).cumsum(1);
-    // Rounding may leave the last sum beside 1: draw below it, so that no impossible class is taken.
-    let whole = cumulative.clone().narrow(1, classes - 1, 1);
-    let threshold = draws.reshape([rows, 1]) * whole;
-    let below = cumulative.lower_equal(threshold.expand([rows, classes]));
-    below
-        .int()
-        .sum_dim(1)
-        .clamp_max(classes as i64 - 1)
-        .reshape([rows])
+    rem_kernels::sample(logits, draws)
 }
 
 pub fn uniform(count: usize, device: &Device, rng: &mut impl Rng) -> Tensor<1> {
@@ -57,7 +41,7 @@ mod tests {
         let device = Device::flex();
         let logits = Tensor::<2>::from_floats([[-1e30, 0.0, 0.0], [0.0, 0.0, -1e30]], &device);
         let draws = Tensor::from_floats([0.0, 1.0 - f32::EPSILON / 2.0], &device);
-        let drawn: Vec<i64> = sample_with(logits, draws).try_into_vec_as().unwrap();
+        let drawn: Vec<i64> = rem_kernels::sample(logits, draws).try_into_vec_as().unwrap();
         assert_eq!(drawn, [1, 1]);
     }
 }

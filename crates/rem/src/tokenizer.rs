@@ -4,7 +4,10 @@ use burn::module::{Module, Param};
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 
+use rem_kernels::{Activation, ConvKind, Precision};
+
 use crate::config;
+use crate::conv::conv;
 
 mod codebook;
 mod conv_nets;
@@ -23,6 +26,8 @@ pub struct Tokenizer {
     codebook: Param<Tensor<2>>,
     post_quant_conv: Option<Conv2d>,
     decoder: Decoder,
+    #[module(skip)]
+    precision: Precision,
 }
 
 /// The terms of the tokenizer's objective (Eq. tokenizer-objective-loss), unweighted.
@@ -38,7 +43,7 @@ pub struct TokenizerLosses {
 }
 
 impl Tokenizer {
-    pub fn new(config: &config::Tokenizer, device: &Device) -> Self {
+    pub fn new(config: &config::Tokenizer, precision: Precision, device: &Device) -> Self {
         let (vocabulary, width) = (config.vocabulary, config.embedding);
         let bound = 1.0 / vocabulary as f64;
         let codes = Tensor::random(
@@ -56,6 +61,7 @@ impl Tokenizer {
             codebook: Param::from_tensor(codes),
             post_quant_conv: one_by_one(),
             decoder: Decoder::new(config, device),
+            precision,
         }
     }
 
@@ -66,38 +72,48 @@ impl Tokenizer {
 
     /// Frames to latents before quantisation.
     /// # Shapes
-    /// - `frames`: `[frames, 3, size, size]` in [-1, 1] -> `[frames, embedding, grid, grid]`
+    /// - `frames`: `[frames, 3, size, size]` in [-1, 1] -> `[frames, grid, grid, embedding]`
     pub fn latents(&self, frames: Tensor<4>) -> Tensor<4> {
-        let z = self.encoder.forward(frames);
-        match &self.pre_quant_conv {
-            Some(conv) => conv.forward(z),
-            None => z,
+        self.latents_of(frames.permute(CHANNELS_LAST))
+    }
+
+    fn latents_of(&self, images: Tensor<4>) -> Tensor<4> {
+        let z = self.encoder.forward(images, self.precision);
+        self.pointwise(&self.pre_quant_conv, z)
+    }
+
+    fn pointwise(&self, layer: &Option<Conv2d>, x: Tensor<4>) -> Tensor<4> {
+        match layer {
+            Some(layer) => {
+                let kind = ConvKind::Pointwise;
+                conv(layer, kind, Activation::None, x, self.precision)
+            }
+            None => x,
         }
     }
 
     /// Latents as rows: `[frames, 3, size, size]` -> `[frames * K, embedding]`.
     pub fn latent_rows(&self, frames: Tensor<4>) -> Tensor<2> {
-        codebook::rows(self.latents(frames))
+        rows(self.latents(frames))
     }
 
     /// Frames to tokens: `[frames, 3, size, size]` -> `[frames, K]`.
     pub fn encode(&self, frames: Tensor<4>) -> Tensor<2, Int> {
         let z = self.latents(frames);
-        let [n, _, h, w] = z.dims();
-        codebook::nearest(codebook::rows(z), self.codebook.val()).reshape([n, h * w])
+        let [n, h, w, _] = z.dims();
+        rem_kernels::nearest(rows(z), self.codebook.val()).reshape([n, h * w])
     }
 
     /// Tokens to frames: `[frames, K]` -> `[frames, 3, size, size]`, in [-1, 1] but not clamped.
     pub fn decode(&self, tokens: Tensor<2, Int>) -> Tensor<4> {
-        self.decode_latents(code_grid(self.codebook.val(), tokens))
+        let images = self.decode_latents(code_grid(self.codebook.val(), tokens));
+        images.permute(CHANNELS_FIRST)
     }
 
+    /// `[frames, grid, grid, embedding]` -> `[frames, size, size, 3]`
     fn decode_latents(&self, q: Tensor<4>) -> Tensor<4> {
-        let q = match &self.post_quant_conv {
-            Some(conv) => conv.forward(q),
-            None => q,
-        };
-        self.decoder.forward(q)
+        let q = self.pointwise(&self.post_quant_conv, q);
+        self.decoder.forward(q, self.precision)
     }
 
     /// The training forward. The gradient passes the quantiser straight through.
@@ -107,18 +123,19 @@ impl Tokenizer {
         kind: config::Reconstruction,
         perceptual: Option<&Lpips>,
     ) -> TokenizerLosses {
-        let z = self.latents(frames.clone());
-        let [n, width, h, w] = z.dims();
-        let latents = codebook::rows(z.clone()).inner();
-        let tokens = codebook::nearest(latents.clone(), self.codes()).reshape([n, h * w]);
+        let images = frames.permute(CHANNELS_LAST);
+        let z = self.latents_of(images.clone());
+        let [n, h, w, width] = z.dims();
+        let latents = rows(z.clone()).inner();
+        let tokens = rem_kernels::nearest(latents.clone(), self.codes()).reshape([n, h * w]);
         let q = code_grid(self.codebook.val(), tokens.clone());
-        assert_eq!(q.dims(), [n, width, h, w]);
+        assert_eq!(q.dims(), [n, h, w, width]);
 
         let commitment = (z.clone().detach() - q.clone()).square().mean()
             + (q.clone().detach() - z.clone()).square().mean();
         let straight_through = z.clone() + (q - z).detach();
         let output = self.decode_latents(straight_through);
-        let difference = output.clone() - frames.clone();
+        let difference = output.clone() - images.clone();
         let reconstruction = match kind {
             config::Reconstruction::Mse => difference.square().mean(),
             config::Reconstruction::L1 => difference.abs().mean(),
@@ -126,7 +143,7 @@ impl Tokenizer {
         TokenizerLosses {
             reconstruction,
             commitment,
-            perceptual: perceptual.map(|lpips| lpips.distance(frames, output).mean()),
+            perceptual: perceptual.map(|lpips| lpips.distance(images, output).mean()),
             tokens,
             latents,
         }
@@ -142,18 +159,26 @@ impl Tokenizer {
     }
 }
 
+/// The order of axes that puts the channels of `[n, c, h, w]` last, and the one that puts them back.
+const CHANNELS_LAST: [isize; 4] = [0, 2, 3, 1];
+const CHANNELS_FIRST: [isize; 4] = [0, 3, 1, 2];
+
+/// Latents as rows: `[frames, grid, grid, embedding]` -> `[frames * K, embedding]`.
+fn rows(latents: Tensor<4>) -> Tensor<2> {
+    let [n, h, w, width] = latents.dims();
+    latents.reshape([n * h * w, width])
+}
+
 /// Code vectors in their spatial order.
 /// # Shapes
-/// - `codes`: `[vocabulary, embedding]`, `tokens`: `[frames, K]` -> `[frames, embedding, grid, grid]`
+/// - `codes`: `[vocabulary, embedding]`, `tokens`: `[frames, K]` -> `[frames, grid, grid, embedding]`
 pub fn code_grid(codes: Tensor<2>, tokens: Tensor<2, Int>) -> Tensor<4> {
     let [n, k] = tokens.dims();
     let [_, width] = codes.dims();
     let side = k.isqrt();
     assert_eq!(side * side, k, "tokens of a frame form a square");
     let rows = codes.select(0, tokens.reshape([n * k]));
-    // [frames, grid, grid, embedding]
-    let grid = rows.reshape([n, side, side, width]);
-    grid.permute([0, 3, 1, 2])
+    rows.reshape([n, side, side, width])
 }
 
 #[cfg(test)]
@@ -163,7 +188,11 @@ mod tests {
 
     fn small() -> (Tokenizer, config::Tokenizer) {
         let config = Config::load("debug", &[]).unwrap().tokenizer;
-        (Tokenizer::new(&config, &Device::flex().autodiff()), config)
+        let device = Device::flex().autodiff();
+        (
+            Tokenizer::new(&config, Precision::F32, &device),
+            config,
+        )
     }
 
     #[test]

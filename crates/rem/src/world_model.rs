@@ -2,12 +2,13 @@
 
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
-use burn::tensor::activation::{log_softmax, relu};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 
+use rem_kernels::{Activation, Dropout, Precision, cross_entropy};
+
 use crate::config::{self, Rewards};
-use crate::linear::by_rows;
-use crate::retnet::{RetNet, RetNetState};
+use crate::linear::linear;
+use crate::retnet::{RetNet, RetNetState, Wanted};
 
 /// A RetNet over blocks of K observation tokens and one action, with POP's prediction tokens.
 #[derive(Module, Debug)]
@@ -23,7 +24,7 @@ pub struct WorldModel {
     context: usize,
     /// The first step of a segment whose reward and end are learned.
     first_outcome: usize,
-    blocks_per_chunk: usize,
+    dropout: f64,
     #[module(skip)]
     rewards: Rewards,
 }
@@ -33,18 +34,22 @@ pub struct WorldModel {
 struct Head {
     hidden: Linear,
     out: Linear,
+    #[module(skip)]
+    precision: Precision,
 }
 
 impl Head {
-    fn new(width: usize, outputs: usize, device: &Device) -> Self {
+    fn new(width: usize, outputs: usize, precision: Precision, device: &Device) -> Self {
         Self {
             hidden: LinearConfig::new(width, width).init(device),
             out: LinearConfig::new(width, outputs).init(device),
+            precision,
         }
     }
 
     fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        by_rows(&self.out, relu(by_rows(&self.hidden, x)))
+        let hidden = linear(&self.hidden, Activation::None, x, self.precision);
+        linear(&self.out, Activation::Relu, hidden, self.precision)
     }
 }
 
@@ -99,7 +104,12 @@ impl WorldModelLosses {
 }
 
 impl WorldModel {
-    pub fn new(config: &config::WorldModel, sizes: WorldModelSizes, device: &Device) -> Self {
+    pub fn new(
+        config: &config::WorldModel,
+        sizes: WorldModelSizes,
+        precision: Precision,
+        device: &Device,
+    ) -> Self {
         let width = sizes.width;
         let embedding = |rows: usize| {
             let values = Tensor::random([rows, width], Distribution::Normal(0.0, 1.0), device);
@@ -112,13 +122,13 @@ impl WorldModel {
         Self {
             action_embeddings: embedding(sizes.actions),
             prediction_tokens: embedding(sizes.tokens_per_obs),
-            retnet: RetNet::new(width, config, device),
-            head_observations: Head::new(width, sizes.vocabulary, device),
-            head_rewards: Head::new(width, reward_outputs, device),
-            head_ends: Head::new(width, 2, device),
+            retnet: RetNet::new(width, config, precision, device),
+            head_observations: Head::new(width, sizes.vocabulary, precision, device),
+            head_rewards: Head::new(width, reward_outputs, precision, device),
+            head_ends: Head::new(width, 2, precision, device),
             context: config.context,
             first_outcome: config.first_outcome(),
-            blocks_per_chunk: config.blocks_per_chunk,
+            dropout: config.dropout,
             rewards: config.rewards,
         }
     }
@@ -153,11 +163,6 @@ impl WorldModel {
         blocks.reshape([batch, steps * (k + 1), width])
     }
 
-    fn prediction_tokens(&self, batch: usize) -> Tensor<3> {
-        let u: Tensor<3> = self.prediction_tokens.val().unsqueeze_dim(0);
-        u.repeat_dim(0, batch)
-    }
-
     /// The POP training forward (Alg. pop-retnet-fwd-training), predicting from step `first_predicted` on.
     pub fn predict(
         &self,
@@ -165,28 +170,13 @@ impl WorldModel {
         tokens: Tensor<3, Int>,
         actions: Tensor<2, Int>,
         first_predicted: usize,
+        dropout: Dropout,
     ) -> Predictions {
-        let [batch, steps, k] = tokens.dims();
-        let len = k + 1;
+        let [_, steps, _] = tokens.dims();
         let x = self.embed(codes, tokens, actions);
-        let [_, _, width] = x.dims();
-        let u = self.prediction_tokens(batch);
-
-        let mut state = RetNetState::empty();
-        let (mut observation_outputs, mut action_outputs) = (Vec::new(), Vec::new());
-        for start in (0..steps).step_by(self.blocks_per_chunk) {
-            let blocks = self.blocks_per_chunk.min(steps - start);
-            let chunk = x.clone().narrow(1, start * len, blocks * len);
-            let first = first_predicted.saturating_sub(start).min(blocks);
-            let (y, predicted, next) = self.retnet.pop(chunk, u.clone(), blocks, first, &state);
-            state = next;
-            let y: Tensor<4> = y.reshape([batch, blocks, len, width]);
-            let last: Tensor<3> = y.narrow(2, k, 1).squeeze_dim(2);
-            action_outputs.push(last);
-            observation_outputs.extend(predicted);
-        }
-        let observation_outputs = Tensor::cat(observation_outputs, 1);
-        let action_outputs = Tensor::cat(action_outputs, 1);
+        let u = self.prediction_tokens.val();
+        let (action_outputs, observation_outputs) =
+            self.retnet.pop(x, u, steps, first_predicted, dropout);
         Predictions {
             observations: self.head_observations.forward(observation_outputs.clone()),
             rewards: self.head_rewards.forward(action_outputs.clone()),
@@ -197,11 +187,21 @@ impl WorldModel {
     }
 
     /// The training losses; steps before the context length and padded steps carry none, but see
-    /// [`config::OutcomeLoss`] for rewards and ends.
-    pub fn losses(&self, codes: &Tensor<2>, batch: &TokenBatch) -> WorldModelLosses {
+    /// [`config::OutcomeLoss`] for rewards and ends. `dropout_seed` tells which elements dropout drops.
+    pub fn losses(
+        &self,
+        codes: &Tensor<2>,
+        batch: &TokenBatch,
+        dropout_seed: u64,
+    ) -> WorldModelLosses {
         let [size, steps, k] = batch.tokens.dims();
         let c = self.context;
-        let p = self.predict(codes, batch.tokens.clone(), batch.actions.clone(), c);
+        let dropout = Dropout {
+            p: self.dropout as f32,
+            seed: dropout_seed,
+        };
+        let (tokens, actions) = (batch.tokens.clone(), batch.actions.clone());
+        let p = self.predict(codes, tokens, actions, c, dropout);
         let n = steps - c;
 
         let rows = size * n;
@@ -251,9 +251,8 @@ impl WorldModel {
         state: &RetNetState,
     ) -> (Tensor<2>, RetNetState) {
         let x = self.embed(codes, tokens, actions);
-        let [_, length, _] = x.dims();
-        let (y, state) = self.retnet.forward(x, state);
-        (y.narrow(1, length - 1, 1).squeeze_dim(1), state)
+        let (y, state) = self.retnet.forward(x, state, Wanted::Last);
+        (y.squeeze_dim(1), state)
     }
 
     /// Reward logits (or the reward) and end logits: `[batch, width]` -> `[batch, 3 | 1]`, `[batch, 2]`.
@@ -268,7 +267,8 @@ impl WorldModel {
     pub fn observation_logits(&self, state: &RetNetState) -> Tensor<3> {
         let layers = state.layers().expect("a prediction needs a past");
         let [batch, ..] = layers[0].dims();
-        let y = self.retnet.peek(self.prediction_tokens(batch), state);
+        let u: Tensor<3> = self.prediction_tokens.val().unsqueeze_dim(0);
+        let y = self.retnet.peek(u.repeat_dim(0, batch), state);
         self.head_observations.forward(y)
     }
 
@@ -293,16 +293,6 @@ fn masked_mean(loss: Tensor<2>, mask: Tensor<2>) -> Tensor<1> {
     (loss * mask.clone()).sum() / mask.sum().clamp_min(1.0)
 }
 
-/// Cross-entropy of each row: `[rows, classes]`, `[rows]` -> `[rows]`.
-pub fn cross_entropy(logits: Tensor<2>, classes: Tensor<1, Int>) -> Tensor<1> {
-    let [rows, _] = logits.dims();
-    let log_probabilities = log_softmax(logits, 1);
-    log_probabilities
-        .gather(1, classes.reshape([rows, 1]))
-        .reshape([rows])
-        .neg()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,7 +312,7 @@ mod tests {
             actions: 2,
         };
         let device = Device::flex();
-        let model = WorldModel::new(&config.world_model, sizes, &device);
+        let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
         let steps = 4;
         let mask: Vec<f32> = (0..steps).map(|t| f32::from(t < real)).collect();
         let batch = TokenBatch {
@@ -333,7 +323,7 @@ mod tests {
             mask: Tensor::<1>::from_floats(&mask[..], &device).reshape([1, steps]),
         };
         let codes = Tensor::ones([sizes.vocabulary, sizes.width], &device);
-        let l = model.losses(&codes, &batch);
+        let l = model.losses(&codes, &batch, 0);
         [l.observations, l.rewards, l.ends].map(|t| t.into_scalar())
     }
 

@@ -10,12 +10,20 @@ use rem::actor_critic::{self, ActorCritic, Experience};
 use rem::config::{Config, Reconstruction};
 use rem::import;
 use rem::optimiser::{AdamW, DecayGroup};
-use rem::retnet::RetNetState;
+use rem::retnet::{RetNetState, Wanted};
 use rem::returns::lambda_returns;
 use rem::tokenizer::lpips::{Lpips, STAGES};
 use rem::tokenizer::{Tokenizer, code_grid};
 use rem::weights::{self, Array, Arrays, under};
-use rem::world_model::{TokenBatch, WorldModel, WorldModelSizes, cross_entropy};
+use rem::world_model::{TokenBatch, WorldModel, WorldModelSizes};
+use rem_kernels::{Dropout, Precision, cross_entropy};
+
+const PRECISION: Precision = Precision::F32;
+
+/// The recorded images have their channels first.
+fn channels_first(images: Tensor<4>) -> Tensor<4> {
+    images.permute([0, 3, 1, 2])
+}
 
 struct Golden {
     dir: PathBuf,
@@ -54,7 +62,6 @@ impl Golden {
             ("world_model.layers", size("layers")),
             ("world_model.heads", size("heads")),
             ("world_model.feed_forward", feed_forward as u64),
-            ("world_model.blocks_per_chunk", size("blocks_per_chunk")),
             ("world_model.context", size("context")),
             ("world_model.dropout", 0),
             ("actor_critic.lstm", size("lstm")),
@@ -73,7 +80,7 @@ impl Golden {
 
     fn tokenizer(&self) -> Tokenizer {
         let arrays = import::tokenizer(under(&self.weights, "tokenizer")).unwrap();
-        weights::apply(Tokenizer::new(&self.config.tokenizer, &autodiff()), arrays).unwrap()
+        weights::apply(Tokenizer::new(&self.config.tokenizer, PRECISION, &autodiff()), arrays).unwrap()
     }
 
     fn world_model(&self) -> WorldModel {
@@ -89,7 +96,7 @@ impl Golden {
             tokens_per_obs: self.config.tokens_per_obs(),
             actions: self.actions,
         };
-        WorldModel::new(&self.config.world_model, sizes, &autodiff())
+        WorldModel::new(&self.config.world_model, sizes, PRECISION, &autodiff())
     }
 
     fn actor_critic(&self) -> ActorCritic {
@@ -100,6 +107,7 @@ impl Golden {
             t.embedding,
             c.grid(),
             self.actions,
+            PRECISION,
             &autodiff(),
         );
         weights::apply(blank, arrays).unwrap()
@@ -255,11 +263,12 @@ fn tokenizer_forward() {
     let golden = Golden::load();
     let tokenizer = golden.tokenizer().valid();
     let frames = golden.frames(golden.expected["tok.z"].shape[0]);
-    golden.check("tok.z", tokenizer.latents(frames.clone()));
+    golden.check("tok.z", channels_first(tokenizer.latents(frames.clone())));
     let tokens = tokenizer.encode(frames);
     let ours: Vec<f32> = tokens.clone().float().try_into_vec_as().unwrap();
     assert_eq!(ours, golden.expected["tok.tokens"].data);
-    golden.check("tok.z_q", code_grid(tokenizer.codes(), tokens.clone()));
+    let codes = code_grid(tokenizer.codes(), tokens.clone());
+    golden.check("tok.z_q", channels_first(codes));
     golden.check(
         "tok.reconstruction",
         tokenizer.decode(tokens).add_scalar(1.0).div_scalar(2.0),
@@ -307,7 +316,7 @@ fn world_model_training_forward() {
         golden.tokenizer().codes(),
         golden.batch(),
     );
-    let p = world_model.predict(&codes, batch.tokens, batch.actions, 0);
+    let p = world_model.predict(&codes, batch.tokens, batch.actions, 0, Dropout::NONE);
     let [b, t, k, width] = p.observation_outputs.dims();
     let actions: Tensor<4> = p.action_outputs.reshape([b, t, 1, width]);
     let outputs: Tensor<3> =
@@ -326,7 +335,7 @@ fn world_model_losses_gradients_and_ten_steps() {
         golden.tokenizer().codes(),
         golden.batch(),
     );
-    let losses = world_model.losses(&codes, &batch);
+    let losses = world_model.losses(&codes, &batch, 0);
     golden.check("wm.loss.loss_obs", losses.observations.clone());
     golden.check("wm.loss.loss_rewards", losses.rewards.clone());
     golden.check("wm.loss.loss_ends", losses.ends.clone());
@@ -343,7 +352,7 @@ fn world_model_losses_gradients_and_ten_steps() {
     );
     let mut ten = Vec::new();
     for step in 0..10 {
-        let total = world_model.losses(&codes, &batch).total();
+        let total = world_model.losses(&codes, &batch, 0).total();
         ten.push(scalar(&total));
         let (next, norm) = optimiser.step(world_model, &total).unwrap();
         world_model = next;
@@ -414,7 +423,7 @@ fn no_pop_outputs_in_one_pass_and_token_by_token() {
 
     let (whole, _) = world_model
         .retnet()
-        .forward(x.clone(), &RetNetState::empty());
+        .forward(x.clone(), &RetNetState::empty(), Wanted::All);
     let theirs = &expected["train_outputs"].data;
     compare(
         "one pass",
@@ -429,7 +438,7 @@ fn no_pop_outputs_in_one_pass_and_token_by_token() {
     for t in 0..length {
         let (y, next) = world_model
             .retnet()
-            .forward(x.clone().narrow(1, t, 1), &state);
+            .forward(x.clone().narrow(1, t, 1), &state, Wanted::All);
         state = next;
         outputs.push(y);
     }
@@ -539,7 +548,7 @@ fn controller_forward_returns_losses_and_gradients() {
 fn lpips_value_and_gradient() {
     let golden = Golden::load();
     let expected = weights::read(&golden.dir.join("lpips/expected.safetensors")).unwrap();
-    let lpips = weights::apply(Lpips::new(&Device::flex()), formula_weights()).unwrap();
+    let lpips = weights::apply(Lpips::new(PRECISION, &Device::flex()), formula_weights()).unwrap();
     let check = |name: &str, ours: Vec<f32>, tolerance| {
         compare(name, &ours, &expected[name].data, tolerance, 1e-5)
     };
@@ -548,7 +557,8 @@ fn lpips_value_and_gradient() {
             Tensor::<4>::from_data(expected[name].to_data(), &Device::flex()).cast(dtype)
         };
         let target = tensor("target").autodiff().require_grad();
-        let value = lpips.distance(tensor("input"), target.clone());
+        let last = |images: Tensor<4>| images.permute([0, 2, 3, 1]);
+        let value = lpips.distance(last(tensor("input")), last(target.clone()));
         check(
             "value",
             Array::from_tensor(value.clone().inner()).data,

@@ -63,7 +63,6 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             "must divide tokenizer.embedding into even parts";
         w.feed_forward > 0 => "world_model.feed_forward", w.feed_forward, "must be at least 1";
         (0.0..1.0).contains(&w.dropout) => "world_model.dropout", w.dropout, "must be in [0, 1)";
-        w.blocks_per_chunk > 0 => "world_model.blocks_per_chunk", w.blocks_per_chunk, "must be at least 1";
         w.context >= 1 && w.context < c.train.horizon => "world_model.context", w.context,
             "must be at least 1 and below train.horizon";
 

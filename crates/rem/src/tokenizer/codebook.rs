@@ -1,21 +1,7 @@
 //! The quantiser: nearest codes, how many of them live, and two ways to keep them alive.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
 use rand::{Rng, RngExt};
-
-/// Latents as rows: `[frames, embedding, h, w]` -> `[frames * h * w, embedding]`.
-pub(super) fn rows(latents: Tensor<4>) -> Tensor<2> {
-    let [n, width, h, w] = latents.dims();
-    latents.permute([0, 2, 3, 1]).reshape([n * h * w, width])
-}
-
-/// The index of the nearest code of each row: `[rows, embedding]`, `[vocabulary, embedding]` -> `[rows]`.
-pub(super) fn nearest(rows: Tensor<2>, codes: Tensor<2>) -> Tensor<1, Int> {
-    let code_norms = codes.clone().square().sum_dim(1).transpose();
-    // |z - e|^2 without |z|^2, which is the same for every code
-    let distance = code_norms - rows.matmul(codes.transpose()).mul_scalar(2.0);
-    distance.argmin(1).squeeze_dim(1)
-}
 
 /// Which codes were used lately: the watch against a collapsed codebook.
 #[derive(Clone, Debug)]
@@ -99,7 +85,7 @@ mod tests {
         let device = Device::flex();
         let codes = Tensor::from_floats([[0.0, 0.0], [1.0, 0.0], [0.0, 3.0]], &device);
         let rows = Tensor::from_floats([[0.6, 0.1], [0.1, 0.2], [0.0, 1.6], [0.4, 0.0]], &device);
-        let found: Vec<i64> = nearest(rows, codes).try_into_vec_as().unwrap();
+        let found: Vec<i64> = rem_kernels::nearest(rows, codes).try_into_vec_as().unwrap();
         assert_eq!(found, [1, 0, 2, 0]);
     }
 

@@ -3,10 +3,11 @@
 use burn::module::Module;
 use burn::nn::conv::{Conv2d, Conv2dConfig};
 use burn::nn::{GroupNorm, GroupNormConfig, PaddingConfig2d};
-use burn::tensor::activation::silu;
 use burn::tensor::{Device, Tensor};
+use rem_kernels::{Activation, ConvKind, Precision};
 
 use crate::config;
+use crate::conv::{conv, conv3, norm_conv};
 
 const GROUPS: usize = 8;
 const NORM_EPSILON: f64 = 1e-6;
@@ -41,12 +42,6 @@ struct DecoderBlock {
     conv: Conv2d,
 }
 
-fn conv3(from: usize, to: usize, device: &Device) -> Conv2d {
-    Conv2dConfig::new([from, to], [3, 3])
-        .with_padding(PaddingConfig2d::Explicit(1, 1, 1, 1))
-        .init(device)
-}
-
 fn norm(channels: usize, device: &Device) -> GroupNorm {
     GroupNormConfig::new(GROUPS, channels)
         .with_epsilon(NORM_EPSILON)
@@ -75,14 +70,15 @@ impl Encoder {
         }
     }
 
-    /// `[frames, 3, size, size]` -> `[frames, embedding, grid, grid]`
-    pub(super) fn forward(&self, frames: Tensor<4>) -> Tensor<4> {
-        let mut x = self.in_conv.forward(frames);
+    /// `[frames, size, size, 3]` -> `[frames, grid, grid, embedding]`
+    pub(super) fn forward(&self, frames: Tensor<4>, precision: Precision) -> Tensor<4> {
+        let plain = |c: &Conv2d, x| conv(c, ConvKind::Same, Activation::None, x, precision);
+        let mut x = plain(&self.in_conv, frames);
         for block in &self.blocks {
-            x = block.down.forward(silu(block.norm.forward(x)));
-            x = block.conv.forward(x);
+            x = norm_conv(&block.norm, &block.down, ConvKind::Down, x, precision);
+            x = plain(&block.conv, x);
         }
-        self.out_conv.forward(silu(self.out_norm.forward(x)))
+        norm_conv(&self.out_norm, &self.out_conv, ConvKind::Same, x, precision)
     }
 }
 
@@ -104,24 +100,14 @@ impl Decoder {
         }
     }
 
-    /// `[frames, embedding, grid, grid]` -> `[frames, 3, size, size]`
-    pub(super) fn forward(&self, latents: Tensor<4>) -> Tensor<4> {
-        let mut x = self.in_conv.forward(latents);
+    /// `[frames, grid, grid, embedding]` -> `[frames, size, size, 3]`
+    pub(super) fn forward(&self, latents: Tensor<4>, precision: Precision) -> Tensor<4> {
+        let plain = |c: &Conv2d, x| conv(c, ConvKind::Same, Activation::None, x, precision);
+        let mut x = plain(&self.in_conv, latents);
         for block in &self.blocks {
-            x = block
-                .up
-                .forward(twice_as_large(silu(block.norm.forward(x))));
-            x = block.conv.forward(x);
+            x = norm_conv(&block.norm, &block.up, ConvKind::Up, x, precision);
+            x = plain(&block.conv, x);
         }
-        self.out_conv.forward(silu(self.out_norm.forward(x)))
+        norm_conv(&self.out_norm, &self.out_conv, ConvKind::Same, x, precision)
     }
-}
-
-/// Nearest-neighbour interpolation by two: `[n, c, h, w]` -> `[n, c, 2h, 2w]`.
-fn twice_as_large(x: Tensor<4>) -> Tensor<4> {
-    let [n, c, h, w] = x.dims();
-    let cells: Tensor<6> = x.reshape([n, c, h, 1, w, 1]);
-    // [n, c, h, 2, w, 2]
-    let cells: Tensor<6> = cells.expand([n, c, h, 2, w, 2]);
-    cells.reshape([n, c, 2 * h, 2 * w])
 }

@@ -3,6 +3,8 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 
+use rand::RngExt;
+
 use super::{Event, Listener, Trainer};
 use crate::actor_critic;
 use crate::batch::{self, TokenSource, host_tokens};
@@ -213,8 +215,6 @@ impl Trainer {
         let config = self.config.world_model.clone();
         let (settings, horizon) = (&config.optimise, self.config.train.horizon);
         let mut rng = self.seeds.rng(epoch, Purpose::WorldModel);
-        self.seeds
-            .seed_device(&self.device, epoch, Purpose::WorldModel);
         let tokenizer = self.agent.tokenizer.valid();
         let codes = tokenizer.codes();
         let mut means = Means::default();
@@ -229,7 +229,7 @@ impl Trainer {
                 return Ok(too_little("world model"));
             };
             let batch = self.token_source(&tokenizer).segments(&segments, horizon);
-            let losses = self.agent.world_model.losses(&codes, &batch);
+            let losses = self.agent.world_model.losses(&codes, &batch, rng.random());
             let total = losses.total();
             let result = self
                 .optimisers

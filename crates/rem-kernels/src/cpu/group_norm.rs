@@ -1,0 +1,436 @@
+//! Group norm over images `[n, h, w, c]`: the channels of a group, over all pixels of an image, to mean 0 and
+//! variance 1.
+
+use rayon::prelude::*;
+
+use super::level::{Level, vectorised};
+use super::math;
+use super::norm::EPSILON;
+
+/// Elements of pixels whose f32 sums go into one f64: they stay in the first cache for a second look.
+const BLOCK: usize = 4096;
+
+/// Mean and 1 / standard deviation of every image's groups, `[n, groups]`.
+/// # Shapes
+/// - `x`: `[n, pixels, channels]`
+pub fn statistics(
+    level: Level,
+    x: &[f32],
+    n: usize,
+    pixels: usize,
+    channels: usize,
+    groups: usize,
+) -> Vec<(f32, f32)> {
+    assert_eq!(x.len(), n * pixels * channels);
+    assert_eq!(
+        channels % groups,
+        0,
+        "{channels} channels in {groups} groups"
+    );
+    let of_image = |x: &[f32]| {
+        let moments = channel_moments(level, x, channels);
+        let group = |moments: &[Moments]| {
+            let all = moments
+                .iter()
+                .fold(Moments::default(), |all, one| all.with(*one));
+            let variance = all.squares / all.count;
+            (
+                all.mean as f32,
+                (1.0 / (variance + f64::from(EPSILON)).sqrt()) as f32,
+            )
+        };
+        moments
+            .chunks_exact(channels / groups)
+            .map(group)
+            .collect::<Vec<_>>()
+    };
+    let image = (pixels * channels).max(1);
+    if n <= 1 || x.len() < 4 * BLOCK {
+        x.chunks_exact(image).flat_map(of_image).collect()
+    } else {
+        let images: Vec<_> = x.par_chunks_exact(image).map(of_image).collect();
+        images.concat()
+    }
+}
+
+/// Of some numbers: how many, their mean, and the sum of squared distances from it.
+#[derive(Clone, Copy, Default)]
+struct Moments {
+    count: f64,
+    mean: f64,
+    squares: f64,
+}
+
+impl Moments {
+    /// Of both together, without the cancellation of a difference of squares.
+    fn with(self, other: Self) -> Self {
+        let count = self.count + other.count;
+        let between = other.mean - self.mean;
+        Self {
+            count,
+            mean: self.mean + between * other.count / count,
+            squares: self.squares
+                + other.squares
+                + between * between * self.count * other.count / count,
+        }
+    }
+}
+
+fn channel_moments(level: Level, x: &[f32], channels: usize) -> Vec<Moments> {
+    let mut moments = vec![Moments::default(); channels];
+    let (mut mean, mut squares) = (vec![0f32; channels], vec![0f32; channels]);
+    for block in x.chunks((BLOCK / channels).max(1) * channels) {
+        block_moments(level, block, &mut mean, &mut squares);
+        let count = (block.len() / channels) as f64;
+        for ((all, mean), squares) in moments.iter_mut().zip(&mean).zip(&squares) {
+            *all = all.with(Moments {
+                count,
+                mean: f64::from(*mean),
+                squares: f64::from(*squares),
+            });
+        }
+    }
+    moments
+}
+
+vectorised! {
+    fn block_moments(x: &[f32], mean: &mut [f32], squares: &mut [f32]) {
+        let channels = mean.len();
+        mean.fill(0.0);
+        squares.fill(0.0);
+        for x in x.chunks_exact(channels) {
+            for (mean, x) in mean.iter_mut().zip(x) {
+                *mean += x;
+            }
+        }
+        let share = channels as f32 / x.len() as f32;
+        for mean in mean.iter_mut() {
+            *mean *= share;
+        }
+        for x in x.chunks_exact(channels) {
+            for ((squares, mean), x) in squares.iter_mut().zip(&*mean).zip(x) {
+                *squares += (x - mean) * (x - mean);
+            }
+        }
+    }
+}
+
+/// From the gradient of `silu(group_norm(x) * gamma + beta)` in `d` to that of `x`, in place. `d_gamma` and
+/// `d_beta` become the parameters' gradients, summed over images in order.
+/// # Shapes
+/// - `x`, `d`: `[n, pixels, channels]`; `gamma`, `beta`, `d_gamma`, `d_beta`: `[channels]`
+/// - `mean_and_scale`: `[n, groups]`, from [`statistics`]
+#[allow(clippy::too_many_arguments)]
+pub fn group_norm_silu_back(
+    level: Level,
+    groups: usize,
+    x: &[f32],
+    gamma: &[f32],
+    beta: &[f32],
+    mean_and_scale: &[(f32, f32)],
+    d: &mut [f32],
+    d_gamma: &mut [f32],
+    d_beta: &mut [f32],
+) {
+    let channels = gamma.len();
+    assert_eq!(x.len(), d.len());
+    assert!(beta.len() == channels && d_gamma.len() == channels && d_beta.len() == channels);
+    assert_eq!(
+        channels % groups,
+        0,
+        "{channels} channels in {groups} groups"
+    );
+    let images = mean_and_scale.len() / groups;
+    assert_eq!(mean_and_scale.len(), images * groups);
+    let image = x.len() / images.max(1);
+    assert_eq!(x.len(), images * image);
+    assert_eq!(image % channels, 0);
+    d_gamma.fill(0.0);
+    d_beta.fill(0.0);
+    if x.is_empty() {
+        return;
+    }
+    type Parts<'a> = ((&'a [f32], &'a mut [f32]), &'a [(f32, f32)]);
+    let back = |((x, d), statistics): Parts| image_back(level, x, d, gamma, beta, statistics);
+    let sums: Vec<_> = if images == 1 || x.len() < 4 * BLOCK {
+        let parts = x.chunks_exact(image).zip(d.chunks_exact_mut(image));
+        parts
+            .zip(mean_and_scale.chunks_exact(groups))
+            .map(back)
+            .collect()
+    } else {
+        let parts = x.par_chunks_exact(image).zip(d.par_chunks_exact_mut(image));
+        parts
+            .zip(mean_and_scale.par_chunks_exact(groups))
+            .map(back)
+            .collect()
+    };
+    for c in 0..channels {
+        d_gamma[c] = sums.iter().map(|sums| sums.along[c]).sum::<f64>() as f32;
+        d_beta[c] = sums.iter().map(|sums| sums.plain[c]).sum::<f64>() as f32;
+    }
+}
+
+/// Sums over an image's pixels for each channel.
+struct ChannelSums {
+    /// Of the gradient of the norm's output.
+    plain: Vec<f64>,
+    /// Of that gradient times the normed pixel.
+    along: Vec<f64>,
+}
+
+/// One image of [`group_norm_silu_back`].
+fn image_back(
+    level: Level,
+    x: &[f32],
+    d: &mut [f32],
+    gamma: &[f32],
+    beta: &[f32],
+    statistics: &[(f32, f32)],
+) -> ChannelSums {
+    let channels = gamma.len();
+    let in_group = channels / statistics.len();
+    let mean: Vec<f32> = (0..channels).map(|c| statistics[c / in_group].0).collect();
+    let scale: Vec<f32> = (0..channels).map(|c| statistics[c / in_group].1).collect();
+    let slope: Vec<f32> = scale.iter().zip(gamma).map(|(s, g)| s * g).collect();
+    let mut sums = ChannelSums {
+        plain: vec![0f64; channels],
+        along: vec![0f64; channels],
+    };
+    let (mut plain, mut along) = (vec![0f32; channels], vec![0f32; channels]);
+    let block = (BLOCK / channels).max(1) * channels;
+    for (x, d) in x.chunks(block).zip(d.chunks_mut(block)) {
+        plain.fill(0.0);
+        along.fill(0.0);
+        silu_back(level, x, d, &mean, &slope, beta, &mut plain, &mut along);
+        for c in 0..channels {
+            sums.plain[c] += f64::from(plain[c]);
+            sums.along[c] += f64::from(along[c]) * f64::from(scale[c]);
+        }
+    }
+    // The norm takes out of a gradient its mean and its part along the normed group.
+    let count = (in_group * x.len() / channels) as f64;
+    let mut shift = vec![0f32; channels];
+    let mut pull = vec![0f32; channels];
+    for group in (0..channels).step_by(in_group) {
+        let of_group = |sums: &[f64]| {
+            let weighted = (group..group + in_group).map(|c| sums[c] * f64::from(gamma[c]));
+            weighted.sum::<f64>() / count
+        };
+        let scale = f64::from(scale[group]);
+        shift[group..group + in_group].fill((of_group(&sums.plain) * scale) as f32);
+        pull[group..group + in_group].fill((of_group(&sums.along) * scale * scale) as f32);
+    }
+    norm_back(level, x, d, &mean, &slope, &shift, &pull);
+    sums
+}
+
+vectorised! {
+    /// From the gradient of SiLU's output to that of the norm's output, in place, with its sums.
+    fn silu_back(
+        x: &[f32],
+        d: &mut [f32],
+        mean: &[f32],
+        slope: &[f32],
+        beta: &[f32],
+        plain: &mut [f32],
+        along: &mut [f32],
+    ) {
+        let channels = beta.len();
+        let (mean, slope) = (&mean[..channels], &slope[..channels]);
+        let (plain, along) = (&mut plain[..channels], &mut along[..channels]);
+        for (x, d) in x.chunks_exact(channels).zip(d.chunks_exact_mut(channels)) {
+            for c in 0..channels {
+                let centred = x[c] - mean[c];
+                d[c] *= math::silu_slope(centred * slope[c] + beta[c]);
+                plain[c] += d[c];
+                along[c] += d[c] * centred;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// From the gradient of the norm's output to that of its input, in place.
+    fn norm_back(x: &[f32], d: &mut [f32], mean: &[f32], slope: &[f32], shift: &[f32], pull: &[f32]) {
+        let channels = mean.len();
+        let (slope, shift, pull) = (&slope[..channels], &shift[..channels], &pull[..channels]);
+        for (x, d) in x.chunks_exact(channels).zip(d.chunks_exact_mut(channels)) {
+            for c in 0..channels {
+                d[c] = d[c] * slope[c] - shift[c] - (x[c] - mean[c]) * pull[c];
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::numbers;
+
+    /// Images, pixels, channels, groups.
+    const SIZES: [(usize, usize, usize, usize); 5] = [
+        (1, 1, 2, 1),
+        (2, 35, 6, 2),
+        (3, 16, 32, 8),
+        (2, 900, 20, 4),
+        (5, 64, 48, 1),
+    ];
+
+    /// Mean and 1 / standard deviation in f64.
+    fn exact(x: &[f32], pixels: usize, channels: usize, groups: usize) -> Vec<(f64, f64)> {
+        let mut found = Vec::new();
+        for image in x.chunks_exact(pixels * channels) {
+            for group in 0..groups {
+                let belongs = |i: &usize| i % channels * groups / channels == group;
+                let of_group = || {
+                    (0..image.len())
+                        .filter(belongs)
+                        .map(|i| f64::from(image[i]))
+                };
+                let count = of_group().count() as f64;
+                let mean = of_group().sum::<f64>() / count;
+                let variance = of_group().map(|x| (x - mean).powi(2)).sum::<f64>() / count;
+                found.push((mean, 1.0 / (variance + 1e-6).sqrt()));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn statistics_are_exact_even_far_from_zero() {
+        for (n, pixels, channels, groups) in SIZES {
+            for offset in [0.0, 100.0] {
+                let x: Vec<f32> = numbers(n * pixels * channels, 1)
+                    .iter()
+                    .enumerate()
+                    .map(|(i, x)| x + offset + (i % channels) as f32 / channels as f32)
+                    .collect();
+                let expected = exact(&x, pixels, channels, groups);
+                for level in Level::available() {
+                    let found = statistics(level, &x, n, pixels, channels, groups);
+                    assert_eq!(found.len(), expected.len());
+                    for ((mean, scale), (m, s)) in found.iter().zip(&expected) {
+                        assert!(
+                            (f64::from(*mean) - m).abs() < 1e-6 * (1.0 + m.abs()),
+                            "{mean} for {m}"
+                        );
+                        assert!(
+                            (f64::from(*scale) / s - 1.0).abs() < 1e-4,
+                            "{scale} for {s}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    /// `sum(silu(group_norm(x) * gamma + beta) * weights)`
+    fn loss(
+        x: &[f32],
+        gamma: &[f32],
+        beta: &[f32],
+        groups: usize,
+        pixels: usize,
+        weights: &[f32],
+    ) -> f64 {
+        let channels = gamma.len();
+        let statistics = exact(x, pixels, channels, groups);
+        let term = |i: usize| {
+            let channel = i % channels;
+            let (mean, scale) =
+                statistics[i / (pixels * channels) * groups + channel * groups / channels];
+            let normed = (f64::from(x[i]) - mean) * scale;
+            let y = normed * f64::from(gamma[channel]) + f64::from(beta[channel]);
+            y / (1.0 + (-y).exp()) * f64::from(weights[i])
+        };
+        (0..x.len()).map(term).sum()
+    }
+
+    /// Gradients of x, gamma and beta from those of the output.
+    fn back(
+        level: Level,
+        groups: usize,
+        x: &[f32],
+        (gamma, beta): (&[f32], &[f32]),
+        statistics: &[(f32, f32)],
+        mut d: Vec<f32>,
+    ) -> [Vec<f32>; 3] {
+        let mut sums = [vec![f32::NAN; gamma.len()], vec![f32::NAN; gamma.len()]];
+        let [d_gamma, d_beta] = &mut sums;
+        group_norm_silu_back(
+            level, groups, x, gamma, beta, statistics, &mut d, d_gamma, d_beta,
+        );
+        let [d_gamma, d_beta] = sums;
+        [d, d_gamma, d_beta]
+    }
+
+    #[test]
+    fn gradients_are_slopes_of_the_loss() {
+        for (n, pixels, channels, groups) in SIZES {
+            let x = numbers(n * pixels * channels, 1);
+            let (gamma, beta) = (numbers(channels, 2), numbers(channels, 3));
+            let weights = numbers(x.len(), 4);
+            let run = |x: &[f32], gamma: &[f32], beta: &[f32]| {
+                loss(x, gamma, beta, groups, pixels, &weights)
+            };
+            // The slope of `run` along one of the numbers.
+            let slope = |values: &[f32], i: usize, run: &dyn Fn(&[f32]) -> f64| {
+                let mut moved = values.to_vec();
+                moved[i] = values[i] + 0.004;
+                let (above, high) = (run(&moved), moved[i]);
+                moved[i] = values[i] - 0.004;
+                (above - run(&moved)) / f64::from(high - moved[i])
+            };
+            for level in Level::available() {
+                let statistics = statistics(level, &x, n, pixels, channels, groups);
+                let d = weights.clone();
+                let [d, d_gamma, d_beta] = back(level, groups, &x, (&gamma, &beta), &statistics, d);
+                let near = |found: f32, expected: f64, what: &str| {
+                    let error = (f64::from(found) - expected).abs();
+                    assert!(
+                        error < 2e-3 * (1.0 + expected.abs()),
+                        "{what}: {found} for {expected} ({level:?})"
+                    );
+                };
+                // Each slope is a pass over all images: some will do.
+                for i in (0..x.len()).step_by(x.len().div_ceil(24)) {
+                    near(d[i], slope(&x, i, &|x| run(x, &gamma, &beta)), "x");
+                }
+                for c in 0..channels.min(8) {
+                    near(
+                        d_gamma[c],
+                        slope(&gamma, c, &|gamma| run(&x, gamma, &beta)),
+                        "gamma",
+                    );
+                    near(
+                        d_beta[c],
+                        slope(&beta, c, &|beta| run(&x, &gamma, beta)),
+                        "beta",
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let (n, pixels, channels, groups) = (7, 300, 32, 4);
+        let x = numbers(n * pixels * channels, 1);
+        let (gamma, beta) = (numbers(channels, 2), numbers(channels, 3));
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
+            pool.install(|| {
+                let level = Level::of_this_machine();
+                let statistics = statistics(level, &x, n, pixels, channels, groups);
+                let d = numbers(x.len(), 4);
+                let gradients = back(level, groups, &x, (&gamma, &beta), &statistics, d);
+                (statistics, gradients)
+            })
+        };
+        assert!(run(1) == run(3));
+    }
+}

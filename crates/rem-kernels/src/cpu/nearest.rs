@@ -1,0 +1,187 @@
+//! The nearest code of each row, without keeping the distances.
+
+use rayon::prelude::*;
+
+use super::level::{Level, vectorised};
+use super::norm;
+use super::product::{Dense, Panels, convert, multiply_add};
+use super::scratch::Scratch;
+use super::tile::F32;
+use super::transpose::transpose;
+
+/// Products of numbers from which work is worth a second thread.
+const PARALLEL_FROM: usize = 512 * 1024;
+
+/// Rows that a thread takes at a time.
+const BLOCK: usize = 32;
+
+/// The index of the code with the least squared distance from each row, the first of several. Products are
+/// always in f32: rounded to bfloat16 they would often name another code.
+/// # Shapes
+/// - `rows`: `[n, width]`; `codes`: `[vocabulary, width]`; `out`: `[n]`
+pub fn nearest(level: Level, rows: &[f32], codes: &[f32], width: usize, out: &mut [i64]) {
+    let vocabulary = codes.len() / width;
+    assert!(
+        vocabulary > 0 && codes.len() == vocabulary * width,
+        "{} numbers for codes of {width}",
+        codes.len()
+    );
+    assert_eq!(rows.len(), out.len() * width);
+    let tile = F32(level);
+    let mut norms = Scratch::new(vocabulary);
+    squared_norms(level, codes, width, &mut norms);
+    let mut turned = Scratch::new(codes.len());
+    transpose(
+        level,
+        codes,
+        width,
+        vocabulary,
+        width,
+        &mut turned,
+        vocabulary,
+    );
+    let panels = Panels::pack(tile, 1, width, vocabulary, |_, k, first, to| {
+        to.copy_from_slice(&turned[k * vocabulary + first..][..to.len()]);
+    });
+    let norms = &norms[..];
+    let block = |(i, out): (usize, &mut [i64])| {
+        let converted = convert(tile, &Dense::new(rows, width), i * BLOCK, out.len());
+        let mut products = Scratch::new(out.len() * vocabulary);
+        multiply_add(tile, &converted, &panels, &mut products, false);
+        least(level, &products, norms, out);
+    };
+    if rows.len() * vocabulary < PARALLEL_FROM {
+        out.chunks_mut(BLOCK).enumerate().for_each(block);
+    } else {
+        out.par_chunks_mut(BLOCK).enumerate().for_each(block);
+    }
+}
+
+vectorised! {
+    fn squared_norms(codes: &[f32], width: usize, norms: &mut [f32]) {
+        for (norm, code) in norms.iter_mut().zip(codes.chunks_exact(width)) {
+            *norm = norm::dot(code, code);
+        }
+    }
+}
+
+vectorised! {
+    /// Where |e|² - 2 z·e is least: |z - e|² without |z|², which is the same for every code.
+    fn least(products: &[f32], norms: &[f32], out: &mut [i64]) {
+        for (products, out) in products.chunks_exact(norms.len()).zip(out) {
+            let (mut best, mut index) = ([f32::INFINITY; 16], [0u32; 16]);
+            let mut compare = |first: usize, products: &[f32], norms: &[f32]| {
+                let lanes = best.iter_mut().zip(&mut index).zip(products.iter().zip(norms));
+                for (lane, ((best, index), (product, norm))) in lanes.enumerate() {
+                    let distance = norm - 2.0 * product;
+                    let nearer = distance < *best;
+                    *best = if nearer { distance } else { *best };
+                    *index = if nearer { (first + lane) as u32 } else { *index };
+                }
+            };
+            let (products, norms) = (products.chunks_exact(16), norms.chunks_exact(16));
+            let rest = (products.remainder(), norms.remainder());
+            let whole = 16 * products.len();
+            for (i, (products, norms)) in products.zip(norms).enumerate() {
+                compare(16 * i, products, norms);
+            }
+            compare(whole, rest.0, rest.1);
+            let (mut nearest, mut at) = (best[0], index[0]);
+            for (distance, i) in best.into_iter().zip(index) {
+                if distance < nearest || (distance == nearest && i < at) {
+                    (nearest, at) = (distance, i);
+                }
+            }
+            *out = i64::from(at);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::testing::numbers;
+
+    fn found(level: Level, rows: &[f32], codes: &[f32], width: usize) -> Vec<i64> {
+        let mut out = vec![-1; rows.len() / width];
+        nearest(level, rows, codes, width, &mut out);
+        out
+    }
+
+    #[test]
+    fn no_code_is_nearer_than_the_one_found() {
+        for (n, vocabulary, width) in [
+            (1, 1, 1),
+            (5, 3, 2),
+            (33, 16, 17),
+            (70, 45, 31),
+            (300, 130, 67),
+        ] {
+            let (rows, codes) = (numbers(n * width, 1), numbers(vocabulary * width, 2));
+            for level in Level::available() {
+                let found = found(level, &rows, &codes, width);
+                for (row, code) in rows.chunks_exact(width).zip(found) {
+                    let distance = |code: &[f32]| -> f64 {
+                        row.iter()
+                            .zip(code)
+                            .map(|(z, e)| (f64::from(*z) - f64::from(*e)).powi(2))
+                            .sum()
+                    };
+                    let least = codes
+                        .chunks_exact(width)
+                        .map(distance)
+                        .fold(f64::MAX, f64::min);
+                    let taken = distance(&codes[code as usize * width..][..width]);
+                    assert!(
+                        taken <= least + 1e-5,
+                        "{level:?}: {taken}, but there is {least}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_code_is_its_own_nearest_and_the_first_of_its_twins_is_taken() {
+        let (vocabulary, width) = (53, 24);
+        let codes = numbers(vocabulary * width, 1);
+        let twice = [&codes[..], &codes[..]].concat();
+        for level in Level::available() {
+            let found = found(level, &twice, &twice, width);
+            assert!(
+                found
+                    .iter()
+                    .enumerate()
+                    .all(|(i, code)| *code == (i % vocabulary) as i64)
+            );
+        }
+    }
+
+    #[test]
+    fn differences_that_bfloat16_does_not_see() {
+        let codes = [1.0, 1.0 + 1.0 / 512.0];
+        let rows = [1.0 + 1.0 / 4096.0, 1.0 + 3.0 / 2048.0];
+        assert!(Level::available().all(|level| found(level, &rows, &codes, 1) == [0, 1]));
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_near_to_nothing() {
+        let codes = [f32::NAN, 1.0, 2.0];
+        assert!(
+            Level::available().all(|level| found(level, &[1.9, f32::NAN], &codes, 1) == [2, 0])
+        );
+    }
+
+    #[test]
+    fn the_number_of_threads_changes_nothing() {
+        let (rows, codes) = (numbers(500 * 40, 1), numbers(100 * 40, 2));
+        let run = || found(Level::of_this_machine(), &rows, &codes, 40);
+        let pool = |threads| {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap()
+        };
+        assert_eq!(pool(1).install(run), pool(3).install(run));
+    }
+}

@@ -1,0 +1,159 @@
+//! Norms over rows: layer norm, and the norm over heads with its gate.
+
+use super::level::{Level, vectorised};
+use super::math;
+
+/// Added to variances.
+pub const EPSILON: f32 = 1e-6;
+
+/// The sum of a slice in sixteen lanes: a fixed order that vectorises.
+#[inline(always)]
+pub fn sum_of(values: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+    let mut lanes = [0f32; 16];
+    let chunks = values.chunks_exact(16);
+    let rest = chunks.remainder();
+    for chunk in chunks {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            *lane += f(*x);
+        }
+    }
+    for (lane, x) in lanes.iter_mut().zip(rest) {
+        *lane += f(*x);
+    }
+    lanes.iter().sum()
+}
+
+/// The sum of the products of two slices, as [`sum_of`].
+#[inline(always)]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0f32; 16];
+    let (a, b) = (a.chunks_exact(16), b.chunks_exact(16));
+    let (ra, rb) = (a.remainder(), b.remainder());
+    for (a, b) in a.zip(b) {
+        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
+            *lane += a * b;
+        }
+    }
+    for ((lane, a), b) in lanes.iter_mut().zip(ra).zip(rb) {
+        *lane += a * b;
+    }
+    lanes.iter().sum()
+}
+
+/// Mean and 1 / standard deviation.
+#[inline(always)]
+fn moments(x: &[f32]) -> (f32, f32) {
+    let count = x.len() as f32;
+    let mean = sum_of(x, |x| x) / count;
+    let variance = sum_of(x, |x| (x - mean) * (x - mean)) / count;
+    (mean, 1.0 / (variance + EPSILON).sqrt())
+}
+
+vectorised! {
+    /// `out = (x - mean) / deviation * gamma + beta`
+    pub fn layer_norm(x: &[f32], gamma: &[f32], beta: &[f32], out: &mut [f32]) {
+        let (mean, scale) = moments(x);
+        for (((o, x), g), b) in out.iter_mut().zip(x).zip(gamma).zip(beta) {
+            *o = (x - mean) * scale * g + b;
+        }
+    }
+}
+
+vectorised! {
+    /// From the gradient of [`layer_norm`]'s output in `dz` to that of its input, in place; the
+    /// parameters' gradients are added up.
+    pub fn layer_norm_back(x: &[f32], gamma: &[f32], dz: &mut [f32], d_gamma: &mut [f32], d_beta: &mut [f32]) {
+        let (mean, scale) = moments(x);
+        let count = x.len() as f32;
+        let (mut sum, mut along) = ([0f32; 16], [0f32; 16]);
+        let width = x.len() / 16 * 16;
+        for i in (0..width).step_by(16) {
+            for l in 0..16 {
+                let g = dz[i + l] * gamma[i + l];
+                sum[l] += g;
+                along[l] += g * (x[i + l] - mean);
+            }
+        }
+        for i in width..x.len() {
+            let g = dz[i] * gamma[i];
+            sum[i - width] += g;
+            along[i - width] += g * (x[i] - mean);
+        }
+        let sum = sum.iter().sum::<f32>() / count;
+        let along = along.iter().sum::<f32>() * scale * scale / count;
+        for ((((dz, x), g), dg), db) in dz.iter_mut().zip(x).zip(gamma).zip(d_gamma).zip(d_beta) {
+            let centred = x - mean;
+            *dg += *dz * centred * scale;
+            *db += *dz;
+            *dz = (*dz * g - sum - centred * along) * scale;
+        }
+    }
+}
+
+vectorised! {
+    /// Each head's values to mean 0 and variance 1, times SiLU of the gate.
+    pub fn gated_norm(x: &[f32], gate: &[f32], heads: usize, out: &mut [f32]) {
+        let dim = x.len() / heads;
+        for ((x, gate), out) in x.chunks_exact(dim).zip(gate.chunks_exact(dim)).zip(out.chunks_exact_mut(dim)) {
+            let (mean, scale) = moments(x);
+            for ((o, x), g) in out.iter_mut().zip(x).zip(gate) {
+                *o = (x - mean) * scale * math::silu(*g);
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// From the gradient of [`gated_norm`]'s output in `dz` to that of `x`, in place, and of the gate.
+    pub fn gated_norm_back(x: &[f32], gate: &[f32], heads: usize, dz: &mut [f32], d_gate: &mut [f32]) {
+        let dim = x.len() / heads;
+        let count = dim as f32;
+        for (h, (x, gate)) in x.chunks_exact(dim).zip(gate.chunks_exact(dim)).enumerate() {
+            let (mean, scale) = moments(x);
+            let dz = &mut dz[h * dim..][..dim];
+            let d_gate = &mut d_gate[h * dim..][..dim];
+            for (((dz, dg), x), g) in dz.iter_mut().zip(d_gate).zip(x).zip(gate) {
+                let s = math::sigmoid(*g);
+                let normed = (x - mean) * scale;
+                *dg = *dz * normed * (s * (1.0 + g * (1.0 - s)));
+                *dz *= g * s;
+            }
+            let sum = sum_of(dz, |d| d) / count;
+            // The mean of d * (x - mean): the sum over d times the mean drops out of d * x.
+            let along = (dot(dz, x) / count - sum * mean) * scale * scale;
+            for (dz, x) in dz.iter_mut().zip(x) {
+                *dz = (*dz - sum - (x - mean) * along) * scale;
+            }
+        }
+    }
+}
+
+vectorised! {
+    /// `to += from`
+    pub fn add(to: &mut [f32], from: &[f32]) {
+        for (t, f) in to.iter_mut().zip(from) {
+            *t += f;
+        }
+    }
+}
+
+/// Adds up the columns of `rows` rows of `width`, in an order that depends on the sizes alone.
+pub fn column_sums(level: Level, values: &[f32], width: usize) -> Vec<f32> {
+    use rayon::prelude::*;
+    const ROWS: usize = 512;
+    let parts: Vec<Vec<f32>> = values
+        .par_chunks(ROWS * width)
+        .map(|part| {
+            let mut sums = vec![0f32; width];
+            for row in part.chunks_exact(width) {
+                add(level, &mut sums, row);
+            }
+            sums
+        })
+        .collect();
+    let mut total = vec![0f32; width];
+    for part in &parts {
+        add(level, &mut total, part);
+    }
+    total
+}

@@ -1,0 +1,543 @@
+//! Retention over rows of projections, forward and backward, a batch element and head at a time.
+//!
+//! The trajectory of each batch element is cut into pieces; a piece sees itself through a decaying mask
+//! and all before it through the state. Prediction blocks (POP) see themselves and a state, and leave none.
+//!
+//! Legend: q, k, v are queries, keys and values with the rotation in q and k; η is the decay of a head;
+//! S the state before a piece; A the masked scores of a piece; G the gradient of the state after it.
+
+use rayon::prelude::*;
+
+use super::level::{Level, vectorised};
+use super::product::{Converted, Dense, Panels, SharedMut, convert, multiply_add};
+use super::scratch::Scratch;
+use super::tile::Tile;
+use super::transpose::transpose;
+
+/// What is retained, and how its rows are ordered: first `batch` trajectories of `tokens` rows, then for
+/// each batch element `predicted` blocks of `block_tokens` rows.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    pub batch: usize,
+    pub heads: usize,
+    pub head_dim: usize,
+    /// Rows of each trajectory, in whole pieces of `piece` rows.
+    pub tokens: usize,
+    pub piece: usize,
+    /// Prediction block j sees the state before piece `first_predicted + j`.
+    pub first_predicted: usize,
+    pub predicted: usize,
+    pub block_tokens: usize,
+    /// Whether only the last row of each piece has a query and an output; predictions have them all.
+    pub last_only: bool,
+    /// η^i of each head for i from 0 to `powers_per_head - 1`, at least the longest part's length.
+    pub powers: &'a [f32],
+    pub powers_per_head: usize,
+    /// `[tokens + predicted * block_tokens, head_dim]`: cosine and sine of each row's rotation.
+    pub cos: &'a [f32],
+    pub sin: &'a [f32],
+}
+
+impl Plan<'_> {
+    pub fn pieces(&self) -> usize {
+        self.tokens / self.piece.max(1)
+    }
+    /// Rows that have keys and values: all.
+    pub fn rows(&self) -> usize {
+        self.batch * (self.tokens + self.predicted * self.block_tokens)
+    }
+    /// Rows that have queries and outputs.
+    pub fn outputs(&self) -> usize {
+        self.trajectory_outputs() + self.batch * self.predicted * self.block_tokens
+    }
+    fn trajectory_outputs(&self) -> usize {
+        self.batch * if self.last_only { self.pieces() } else { self.tokens }
+    }
+    /// The row that an output belongs to.
+    pub fn row_of(&self, output: usize) -> usize {
+        match output.checked_sub(self.trajectory_outputs()) {
+            Some(predicted) => self.batch * self.tokens + predicted,
+            None if self.last_only => (output + 1) * self.piece - 1,
+            None => output,
+        }
+    }
+    /// The output of a row, if it has one.
+    pub fn output_of(&self, row: usize) -> Option<usize> {
+        match row.checked_sub(self.batch * self.tokens) {
+            Some(predicted) => Some(self.trajectory_outputs() + predicted),
+            None if self.last_only => {
+                ((row + 1) % self.piece == 0).then(|| (row + 1) / self.piece - 1)
+            }
+            None => Some(row),
+        }
+    }
+    pub fn width(&self) -> usize {
+        self.heads * self.head_dim
+    }
+    /// Elements of a state of one batch element and head.
+    fn state_len(&self) -> usize {
+        self.head_dim * self.head_dim
+    }
+    /// States after each piece of everything: `[batch, heads, pieces, head_dim, head_dim]`.
+    pub fn states_len(&self) -> usize {
+        self.batch * self.heads * self.pieces() * self.state_len()
+    }
+
+    fn trajectory_part(&self, batch: usize, piece: usize) -> Part {
+        let start = piece * self.piece;
+        let row = batch * self.tokens + start;
+        let first_query = if self.last_only { self.piece - 1 } else { 0 };
+        Part {
+            row,
+            output: self.output_of(row + first_query).expect("a query has an output"),
+            turn: start,
+            len: self.piece,
+            first_query,
+        }
+    }
+
+    fn predicted_part(&self, batch: usize, block: usize) -> Part {
+        let predicted = (batch * self.predicted + block) * self.block_tokens;
+        Part {
+            row: self.batch * self.tokens + predicted,
+            output: self.trajectory_outputs() + predicted,
+            turn: self.tokens + block * self.block_tokens,
+            len: self.block_tokens,
+            first_query: 0,
+        }
+    }
+}
+
+/// Rows that see each other: where they begin among all rows, among the outputs, and in the rotation's
+/// table.
+#[derive(Clone, Copy)]
+struct Part {
+    row: usize,
+    output: usize,
+    turn: usize,
+    len: usize,
+    /// The first of the rows that has a query; all after it have one too.
+    first_query: usize,
+}
+
+impl Part {
+    fn queries(self) -> usize {
+        self.len - self.first_query
+    }
+}
+
+/// What retention works on; rows are two times `width` long.
+#[derive(Clone, Copy)]
+pub struct Projections<'a> {
+    /// `[outputs, 2 * width]`: queries, and something else beside them
+    pub queries: &'a [f32],
+    /// `[rows, 2 * width]`: keys and values
+    pub keys_values: &'a [f32],
+}
+
+/// One head of the plan, with its powers of η.
+struct Head<'a> {
+    plan: &'a Plan<'a>,
+    level: Level,
+    head: usize,
+    /// η^i, from 0 on.
+    powers: &'a [f32],
+}
+
+impl<'a> Head<'a> {
+    fn new(plan: &'a Plan<'a>, level: Level, head: usize) -> Self {
+        let powers = &plan.powers[head * plan.powers_per_head..][..plan.powers_per_head];
+        Self { plan, level, head, powers }
+    }
+
+    /// Queries, keys and values of a part, rotated, a row of `head_dim` each.
+    fn load(&self, p: Projections, part: Part) -> [Scratch<f32>; 3] {
+        let (dim, width) = (self.plan.head_dim, self.plan.width());
+        let mut q = Scratch::new(part.queries() * dim);
+        for (i, q) in q.chunks_exact_mut(dim).enumerate() {
+            let row = &p.queries[2 * (part.output + i) * width + self.head * dim..][..dim];
+            let (cos, sin) = self.turn(part, part.first_query + i);
+            rotate(self.level, row, cos, sin, 1.0, q);
+        }
+        let (mut k, mut v) = (Scratch::new(part.len * dim), Scratch::new(part.len * dim));
+        let scale = 1.0 / (dim as f32).sqrt();
+        for (i, (k, v)) in k.chunks_exact_mut(dim).zip(v.chunks_exact_mut(dim)).enumerate() {
+            let row = &p.keys_values[2 * (part.row + i) * width + self.head * dim..];
+            let (cos, sin) = self.turn(part, i);
+            rotate(self.level, &row[..dim], cos, sin, scale, k);
+            v.copy_from_slice(&row[width..][..dim]);
+        }
+        [q, k, v]
+    }
+
+    /// Cosines and sines of a part's row.
+    fn turn(&self, part: Part, row: usize) -> (&[f32], &[f32]) {
+        let at = (part.turn + row) * self.plan.head_dim;
+        let dim = self.plan.head_dim;
+        (&self.plan.cos[at..][..dim], &self.plan.sin[at..][..dim])
+    }
+
+    /// A = (q kᵀ) ∘ D, `[queries, len]`.
+    fn scores<T: Tile>(&self, tile: T, q: &Converted<T::In>, k: &[f32], part: Part) -> Scratch<f32> {
+        let mut scores = Scratch::new(part.queries() * part.len);
+        let turned = panels_of_turned(tile, k, part.len, self.plan.head_dim);
+        multiply_add(tile, q, &turned, &mut scores, false);
+        self.mask(&mut scores, part);
+        scores
+    }
+
+    /// Multiplies by D: η^(i-j) on and below the diagonal, 0 above.
+    fn mask(&self, scores: &mut [f32], part: Part) {
+        // η^(len-1) ... η^0: the last i + 1 of them are row i of D.
+        let mut falling = Scratch::<f32>::new(part.len);
+        for (j, power) in falling.iter_mut().enumerate() {
+            *power = self.powers[part.len - 1 - j];
+        }
+        for (i, scores) in scores.chunks_exact_mut(part.len).enumerate() {
+            let seen = part.first_query + i + 1;
+            multiply_by(self.level, &mut scores[..seen], &falling[part.len - seen..]);
+            scores[seen..].fill(0.0);
+        }
+    }
+
+    /// Rows times η to a power that depends on the row.
+    fn scaled(&self, x: &[f32], power: impl Fn(usize) -> usize) -> Scratch<f32> {
+        let mut scaled = Scratch::new(x.len());
+        for (i, (to, x)) in scaled.chunks_exact_mut(self.plan.head_dim).zip(x.chunks_exact(self.plan.head_dim)).enumerate() {
+            scale(self.level, x, self.powers[power(i)], to);
+        }
+        scaled
+    }
+}
+
+/// Panels of a matrix as it lies: B is `[depth, columns]`.
+fn panels_of<T: Tile>(tile: T, b: &[f32], depth: usize, columns: usize) -> Panels<T::In> {
+    Panels::pack(tile, 1, depth, columns, |_, k, first, to: &mut [f32]| {
+        to.copy_from_slice(&b[k * columns + first..][..to.len()]);
+    })
+}
+
+/// Panels of the transpose of `b`, which is `[columns, depth]`.
+fn panels_of_turned<T: Tile>(tile: T, b: &[f32], columns: usize, depth: usize) -> Panels<T::In> {
+    let turned = turned(tile.level(), b, columns, depth);
+    panels_of(tile, &turned, depth, columns)
+}
+
+/// The transpose of `x`, which is `[rows, columns]`.
+fn turned(level: Level, x: &[f32], rows: usize, columns: usize) -> Scratch<f32> {
+    let mut to = Scratch::new(rows * columns);
+    transpose(level, x, columns, rows, columns, &mut to, rows);
+    to
+}
+
+fn rows_of<T: Tile>(tile: T, x: &[f32], depth: usize) -> Converted<T::In> {
+    convert(tile, &Dense::new(x, depth), 0, x.len() / depth)
+}
+
+vectorised! {
+    /// Turns neighbouring channels (a, b) to (a cos - b sin, b cos + a sin), times `scale`.
+    fn rotate(x: &[f32], cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
+        for (((o, x), c), s) in out.chunks_exact_mut(2).zip(x.chunks_exact(2)).zip(cos.chunks_exact(2)).zip(sin.chunks_exact(2)) {
+            o[0] = (x[0] * c[0] - x[1] * s[0]) * scale;
+            o[1] = (x[1] * c[1] + x[0] * s[1]) * scale;
+        }
+    }
+}
+
+vectorised! {
+    fn multiply_by(x: &mut [f32], by: &[f32]) {
+        for (x, b) in x.iter_mut().zip(by) {
+            *x *= b;
+        }
+    }
+}
+
+vectorised! {
+    fn scale(x: &[f32], by: f32, out: &mut [f32]) {
+        for (o, x) in out.iter_mut().zip(x) {
+            *o = x * by;
+        }
+    }
+}
+
+vectorised! {
+    /// `to = from * by`, or `to += from * by`
+    fn scale_into(to: &mut [f32], from: &[f32], by: f32, add: bool) {
+        for (t, f) in to.iter_mut().zip(from) {
+            *t = if add { *t + f * by } else { f * by };
+        }
+    }
+}
+
+/// The retained values, `[outputs, width]`, and the states after each piece; the last of those is
+/// left out (it stays as it was) unless `whole`.
+/// # Shapes
+/// - `start`: `[batch, heads, head_dim, head_dim]`, or none for nothing seen yet
+/// - `states`: `[batch, heads, pieces, head_dim, head_dim]`
+pub fn forward<T: Tile>(
+    tile: T,
+    plan: &Plan,
+    p: Projections,
+    start: Option<&[f32]>,
+    states: &mut [f32],
+    whole: bool,
+    out: &mut [f32],
+) {
+    assert_eq!(out.len(), plan.outputs() * plan.width());
+    assert_eq!(states.len(), plan.states_len());
+    assert_eq!(p.queries.len(), plan.outputs() * 2 * plan.width());
+    assert_eq!(p.keys_values.len(), plan.rows() * 2 * plan.width());
+    let shared = &SharedMut(out.as_mut_ptr());
+    let (own, len) = (plan.pieces() * plan.state_len(), plan.state_len());
+    let states = &SharedMut(states.as_mut_ptr());
+    let work = |task: usize| {
+        let (batch, head) = (task / plan.heads, task % plan.heads);
+        let h = Head::new(plan, tile.level(), head);
+        // SAFETY: each task has its own states.
+        let states = unsafe { std::slice::from_raw_parts_mut(states.0.add(task * own), own) };
+        let start = start.map(|s| &s[task * len..(task + 1) * len]);
+        for piece in 0..=plan.pieces() {
+            let (before, after) = states.split_at_mut(piece * len);
+            let state = match piece {
+                0 => start,
+                _ => Some(&before[(piece - 1) * len..]),
+            };
+            let state_panels = state.map(|s| panels_of(tile, s, plan.head_dim, plan.head_dim));
+            if piece < plan.pieces() {
+                let part = plan.trajectory_part(batch, piece);
+                let [q, k, v] = h.load(p, part);
+                let values = panels_of(tile, &v, part.len, plan.head_dim);
+                // SAFETY: each task writes its own head's columns of its own rows.
+                unsafe { h.outputs(tile, part, &q, &k, &values, state_panels.as_ref(), shared) };
+                if whole || piece + 1 < plan.pieces() {
+                    let weighted = h.scaled(&k, |i| part.len - 1 - i);
+                    let weighted = turned(h.level, &weighted, part.len, plan.head_dim);
+                    let after = &mut after[..len];
+                    multiply_add(tile, &rows_of(tile, &weighted, part.len), &values, after, false);
+                    if let Some(state) = state {
+                        scale_into(h.level, after, state, h.powers[part.len], true);
+                    }
+                }
+            }
+            if (plan.first_predicted..plan.first_predicted + plan.predicted).contains(&piece) {
+                let part = plan.predicted_part(batch, piece - plan.first_predicted);
+                let [q, k, v] = h.load(p, part);
+                let values = panels_of(tile, &v, part.len, plan.head_dim);
+                // SAFETY: as above.
+                unsafe { h.outputs(tile, part, &q, &k, &values, state_panels.as_ref(), shared) };
+            }
+        }
+    };
+    each_task(plan, work);
+}
+
+/// Runs `work` for every batch element and head.
+fn each_task(plan: &Plan, work: impl Fn(usize) + Sync + Send) {
+    let tasks = plan.batch * plan.heads;
+    if plan.rows() * plan.width() < 4096 {
+        (0..tasks).for_each(work);
+    } else {
+        (0..tasks).into_par_iter().for_each(work);
+    }
+}
+
+impl Head<'_> {
+    /// Writes a part's outputs: A v + ξ ∘ (q S).
+    /// # Safety
+    /// `out` has a row of `plan.width()` for each of the plan's outputs, and nobody else writes this head's
+    /// columns of the part's.
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn outputs<T: Tile>(
+        &self,
+        tile: T,
+        part: Part,
+        q: &[f32],
+        k: &[f32],
+        values: &Panels<T::In>,
+        state: Option<&Panels<T::In>>,
+        out: &SharedMut<f32>,
+    ) {
+        let dim = self.plan.head_dim;
+        let queries = rows_of(tile, q, dim);
+        let mut result = Scratch::<f32>::new(part.queries() * dim);
+        if let Some(state) = state {
+            multiply_add(tile, &queries, state, &mut result, false);
+            self.weigh_by_distance(part, &mut result);
+        }
+        let scores = self.scores(tile, &queries, k, part);
+        multiply_add(tile, &rows_of(tile, &scores, part.len), values, &mut result, state.is_some());
+        for (i, row) in result.chunks_exact(dim).enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let to = out.0.add((part.output + i) * self.plan.width() + self.head * dim);
+                std::slice::from_raw_parts_mut(to, dim).copy_from_slice(row);
+            }
+        }
+    }
+
+    /// ξ: rows of queries times η to their distance from the state.
+    fn weigh_by_distance(&self, part: Part, rows: &mut [f32]) {
+        for (i, row) in rows.chunks_exact_mut(self.plan.head_dim).enumerate() {
+            times(self.level, row, self.powers[part.first_query + i + 1]);
+        }
+    }
+}
+
+vectorised! {
+    fn times(x: &mut [f32], by: f32) {
+        for x in x {
+            *x *= by;
+        }
+    }
+}
+
+/// The gradients of queries, keys and values, written where those are in `p`; what is beside the queries
+/// is left as it was.
+/// # Shapes
+/// - `start`, `states`: as [`forward`] had and left them; `d_out`: `[outputs, width]`
+pub fn backward<T: Tile>(
+    tile: T,
+    plan: &Plan,
+    p: Projections,
+    start: Option<&[f32]>,
+    states: &[f32],
+    d_out: &[f32],
+    d_queries: &mut [f32],
+    d_keys_values: &mut [f32],
+) {
+    assert_eq!(d_queries.len(), p.queries.len());
+    assert_eq!(d_keys_values.len(), p.keys_values.len());
+    let (own, len, dim) = (plan.pieces() * plan.state_len(), plan.state_len(), plan.head_dim);
+    let d_p = &[SharedMut(d_queries.as_mut_ptr()), SharedMut(d_keys_values.as_mut_ptr())];
+    let work = |task: usize| {
+        let (batch, head) = (task / plan.heads, task % plan.heads);
+        let h = Head::new(plan, tile.level(), head);
+        // G: the gradient of the state after the piece; none yet after the last.
+        let mut after: Option<Scratch<f32>> = None;
+        for piece in (0..=plan.pieces()).rev() {
+            let state = match piece {
+                0 => start.map(|s| &s[task * len..(task + 1) * len]),
+                _ => Some(&states[task * own + (piece - 1) * len..][..len]),
+            };
+            // Sᵀ as the second factor of d_out · Sᵀ.
+            let state = state.map(|s| panels_of_turned(tile, s, dim, dim));
+            let has_state = state.is_some();
+            let mut before: Option<Scratch<f32>> = None;
+            if (plan.first_predicted..plan.first_predicted + plan.predicted).contains(&piece) {
+                let part = plan.predicted_part(batch, piece - plan.first_predicted);
+                let d_state = h.part_back(tile, part, p, state.as_ref(), None, d_out, d_p);
+                before = has_state.then_some(d_state).flatten();
+            }
+            if piece < plan.pieces() {
+                let part = plan.trajectory_part(batch, piece);
+                let d_state = h.part_back(tile, part, p, state.as_ref(), after.as_deref(), d_out, d_p);
+                if has_state {
+                    let mut total = d_state.expect("there is a state");
+                    if let Some(before) = &before {
+                        scale_into(h.level, &mut total, before, 1.0, true);
+                    }
+                    if let Some(after) = &after {
+                        scale_into(h.level, &mut total, after, h.powers[part.len], true);
+                    }
+                    before = Some(total);
+                }
+            }
+            after = before;
+        }
+    };
+    each_task(plan, work);
+}
+
+impl Head<'_> {
+    /// Gradients of one part; returns what it adds to the gradient of the state before it.
+    #[allow(clippy::too_many_arguments)]
+    fn part_back<T: Tile>(
+        &self,
+        tile: T,
+        part: Part,
+        p: Projections,
+        state_turned: Option<&Panels<T::In>>,
+        after: Option<&[f32]>,
+        d_out: &[f32],
+        d_p: &[SharedMut<f32>; 2],
+    ) -> Option<Scratch<f32>> {
+        let (dim, width, len, level) = (self.plan.head_dim, self.plan.width(), part.len, self.level);
+        let queries = part.queries();
+        let [q, k, v] = self.load(p, part);
+        let mut d = Scratch::<f32>::new(queries * dim);
+        for (i, d) in d.chunks_exact_mut(dim).enumerate() {
+            d.copy_from_slice(&d_out[(part.output + i) * width + self.head * dim..][..dim]);
+        }
+        let d_rows = rows_of(tile, &d, dim);
+        let d_panels = panels_of(tile, &d, queries, dim);
+
+        // dA = (d vᵀ) ∘ D
+        let mut d_scores = Scratch::<f32>::new(queries * len);
+        multiply_add(tile, &d_rows, &panels_of_turned(tile, &v, len, dim), &mut d_scores, false);
+        self.mask(&mut d_scores, part);
+        let scores = self.scores(tile, &rows_of(tile, &q, dim), &k, part);
+
+        // dq = dA k + ξ ∘ (d Sᵀ)
+        let mut d_q = Scratch::<f32>::new(queries * dim);
+        if let Some(state) = state_turned {
+            multiply_add(tile, &d_rows, state, &mut d_q, false);
+            self.weigh_by_distance(part, &mut d_q);
+        }
+        let add = state_turned.is_some();
+        multiply_add(tile, &rows_of(tile, &d_scores, len), &panels_of(tile, &k, len, dim), &mut d_q, add);
+
+        // dk = ζ ∘ (v Gᵀ) + dAᵀ q,  dv = ζ ∘ (k G) + Aᵀ d
+        let (mut d_k, mut d_v) = (Scratch::<f32>::new(len * dim), Scratch::<f32>::new(len * dim));
+        if let Some(after) = after {
+            let turned = panels_of_turned(tile, after, dim, dim);
+            multiply_add(tile, &rows_of(tile, &v, dim), &turned, &mut d_k, false);
+            multiply_add(tile, &rows_of(tile, &k, dim), &panels_of(tile, after, dim, dim), &mut d_v, false);
+            for (i, (d_k, d_v)) in d_k.chunks_exact_mut(dim).zip(d_v.chunks_exact_mut(dim)).enumerate() {
+                times(level, d_k, self.powers[len - 1 - i]);
+                times(level, d_v, self.powers[len - 1 - i]);
+            }
+        }
+        let add = after.is_some();
+        let d_scores = turned(level, &d_scores, queries, len);
+        let q_panels = panels_of(tile, &q, queries, dim);
+        multiply_add(tile, &rows_of(tile, &d_scores, queries), &q_panels, &mut d_k, add);
+        let scores = turned(level, &scores, queries, len);
+        multiply_add(tile, &rows_of(tile, &scores, queries), &d_panels, &mut d_v, add);
+
+        // SAFETY: this task alone writes this head's columns of these rows.
+        let to = |which: usize, row: usize, offset: usize| unsafe {
+            let at = 2 * row * width + offset + self.head * dim;
+            std::slice::from_raw_parts_mut(d_p[which].0.add(at), dim)
+        };
+        for (i, d_q) in d_q.chunks_exact(dim).enumerate() {
+            let (cos, sin) = self.turn(part, part.first_query + i);
+            rotate_back(level, d_q, cos, sin, 1.0, to(0, part.output + i, 0));
+        }
+        let scale = 1.0 / (dim as f32).sqrt();
+        for (i, (d_k, d_v)) in d_k.chunks_exact(dim).zip(d_v.chunks_exact(dim)).enumerate() {
+            let (cos, sin) = self.turn(part, i);
+            rotate_back(level, d_k, cos, sin, scale, to(1, part.row + i, 0));
+            to(1, part.row + i, width).copy_from_slice(d_v);
+        }
+
+        // dS = (ξ ∘ q)ᵀ d
+        state_turned.map(|_| {
+            let mut weighted = q;
+            self.weigh_by_distance(part, &mut weighted);
+            let weighted = self::turned(level, &weighted, queries, dim);
+            let mut d_state = Scratch::<f32>::new(dim * dim);
+            multiply_add(tile, &rows_of(tile, &weighted, queries), &d_panels, &mut d_state, false);
+            d_state
+        })
+    }
+}
+
+vectorised! {
+    /// The transpose of [`rotate`].
+    fn rotate_back(x: &[f32], cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
+        for (((o, x), c), s) in out.chunks_exact_mut(2).zip(x.chunks_exact(2)).zip(cos.chunks_exact(2)).zip(sin.chunks_exact(2)) {
+            o[0] = (x[0] * c[0] + x[1] * s[1]) * scale;
+            o[1] = (x[1] * c[1] - x[0] * s[0]) * scale;
+        }
+    }
+}
