@@ -66,12 +66,12 @@ struct Line {
 }
 
 pub fn run(args: BenchArgs) -> Result<()> {
-    args.run()
+    rem::threads::set(args.threads)?;
+    rem::threads::on_worker(|| args.run())
 }
 
 impl BenchArgs {
     fn run(&self) -> Result<()> {
-        rem::threads::set(self.threads)?;
         let scale = match self.scale {
             ScaleName::Paper => Scale::Paper,
             ScaleName::Tiny => Scale::Tiny,
@@ -146,7 +146,8 @@ fn round(x: f64, digits: i32) -> f64 {
 }
 
 fn read_lines(file: &PathBuf) -> Result<Vec<Line>> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read `{}`", file.display()))?;
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("cannot read `{}`", file.display()))?;
     let line = |(i, text): (usize, &str)| {
         serde_json::from_str(text).with_context(|| format!("`{}` line {}", file.display(), i + 1))
     };
@@ -162,7 +163,10 @@ fn read_lines(file: &PathBuf) -> Result<Vec<Line>> {
 
 /// How many times faster each phase is than the best line of the reference for it.
 fn compare(ours: &[Line], theirs: &[Line]) {
-    eprintln!("\n{:<22} {:>12} {:>12} {:>8}", "phase", "ms/frame", "reference", "times");
+    eprintln!(
+        "\n{:<22} {:>12} {:>12} {:>8}",
+        "phase", "ms/frame", "reference", "times"
+    );
     for line in ours {
         let reference = theirs
             .iter()
@@ -171,9 +175,15 @@ fn compare(ours: &[Line], theirs: &[Line]) {
             .fold(f64::INFINITY, f64::min);
         if reference.is_finite() {
             let times = reference / line.ms_per_frame;
-            eprintln!("{:<22} {:>12.3} {:>12.3} {:>8.2}", line.phase, line.ms_per_frame, reference, times);
+            eprintln!(
+                "{:<22} {:>12.3} {:>12.3} {:>8.2}",
+                line.phase, line.ms_per_frame, reference, times
+            );
         } else {
-            eprintln!("{:<22} {:>12.3} {:>12} {:>8}", line.phase, line.ms_per_frame, "-", "-");
+            eprintln!(
+                "{:<22} {:>12.3} {:>12} {:>8}",
+                line.phase, line.ms_per_frame, "-", "-"
+            );
         }
     }
 }

@@ -63,14 +63,9 @@ pub fn run(args: EvalArgs) -> Result<()> {
         config.device, protocol.precision, config.evaluate.temperature
     );
     let device = device::open(&config.device)?;
-    let result = evaluate(
-        &agent.valid(),
-        &config,
-        episodes,
-        &Seeds::new(config.seed),
-        &device,
-        |_| {},
-    )?;
+    let (player, seeds) = (agent.valid(), Seeds::new(config.seed));
+    let play = || evaluate(&player, &config, episodes, &seeds, &device, |_| {});
+    let result = threads::on_worker(play)?;
     if args.json {
         let played = Played {
             game: &config.env.game,

@@ -40,7 +40,7 @@ pub fn run(args: TrainArgs) -> Result<()> {
         None => start(&args)?,
     };
     let mut show = Show::new(trainer.config());
-    let scores = trainer.train(&mut |event| show.event(event))?;
+    let scores = threads::on_worker(|| trainer.train(&mut |event| show.event(event)))?;
     show.finish(&scores);
     Ok(())
 }
@@ -134,7 +134,10 @@ pub fn checksum(file: &Path) -> Result<u32> {
 
 fn load_lpips(file: &Path, config: &Config) -> Result<Lpips> {
     let device = rem::device::open(&config.device)?;
-    let loaded = weights::apply(Lpips::new(config.precision.into(), &device), weights::read(file)?);
+    let loaded = weights::apply(
+        Lpips::new(config.precision.into(), &device),
+        weights::read(file)?,
+    );
     Ok(loaded.map_err(|reason| Error::Weights {
         file: file.into(),
         reason,

@@ -8,7 +8,7 @@ use burn::backend::{Autodiff, Backend, ExtensionType, Flex, backend_extension};
 use crate::cpu::conv::ConvKind;
 use crate::cpu::math::Activation;
 use crate::cpu::tile::Precision;
-use crate::flex::{self, Tracked};
+use crate::flex;
 use crate::images;
 use crate::plain::{self, Plain, is_f32};
 use crate::retnet::{
@@ -42,7 +42,13 @@ pub struct NormConvParameters<B: Backend> {
 }
 
 /// The operations.
-#[backend_extension(Flex, Autodiff)]
+#[backend_extension(Flex, Cube: cfg(any(
+    feature = "cuda",
+    feature = "vulkan",
+    feature = "wgpu",
+    feature = "metal",
+    feature = "rocm"
+)), Autodiff)]
 pub trait Kernels: Backend {
     /// `activation(x) · weight + bias`: `[rows, inputs]` -> `[rows, outputs]`.
     fn linear(
@@ -112,6 +118,19 @@ pub trait Kernels: Backend {
     /// `[rows, 4 * hidden]`, `[rows, hidden]` -> hidden values and cells side by side, `[rows, 2 * hidden]`.
     fn lstm_cell(gates: FloatTensor<Self>, cells: FloatTensor<Self>) -> FloatTensor<Self> {
         plain::lstm_cell::<Self>(gates, cells)
+    }
+
+    /// LSTM cells one after the other: `[steps, rows, 4 * hidden]` gates from the inputs, weight and bias of
+    /// the hidden values, and the state before -> the hidden values after each, `[steps, rows, hidden]`.
+    fn lstm_sequence(
+        gates: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        hidden: FloatTensor<Self>,
+        cells: FloatTensor<Self>,
+        precision: Precision,
+    ) -> FloatTensor<Self> {
+        plain::lstm_sequence::<Self>([gates, weight, bias, hidden, cells], precision)
     }
 
     /// A layer's feed-forward half: `[rows, width]` -> the same.
@@ -197,7 +216,14 @@ fn plain_fold<B: Backend>(
 impl<B: Backend> FeedForwardParameters<B> {
     pub(crate) fn into_array(self) -> [FloatTensor<B>; 6] {
         let p = self;
-        [p.gamma, p.beta, p.up_weight, p.up_bias, p.down_weight, p.down_bias]
+        [
+            p.gamma,
+            p.beta,
+            p.up_weight,
+            p.up_bias,
+            p.down_weight,
+            p.down_bias,
+        ]
     }
 }
 
@@ -227,73 +253,136 @@ fn with_first<T, const N: usize, const M: usize>(first: T, others: [T; N]) -> [T
     std::array::from_fn(|_| all.next().expect("one more than the others"))
 }
 
+/// The tuned bodies that Flex and its autodiff share; `$run` puts an operation to work on its inputs. They know
+/// f32 alone.
+macro_rules! tuned {
+    ($run:expr) => {
+        fn linear(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: FloatTensor<Self>,
+            activation: Activation,
+            precision: Precision,
+        ) -> FloatTensor<Self> {
+            if !is_f32(&x) {
+                return plain_linear::<Self>(x, weight, bias, activation, precision);
+            }
+            $run(
+                flex::Linear {
+                    activation,
+                    precision,
+                },
+                [x, weight, bias],
+            )
+        }
+
+        fn conv(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: FloatTensor<Self>,
+            activation: Activation,
+            kind: ConvKind,
+            precision: Precision,
+        ) -> FloatTensor<Self> {
+            if !is_f32(&x) {
+                let x = Plain(x).activate(activation);
+                return images::conv::<Self>(x, weight, bias, kind, precision);
+            }
+            $run(
+                flex::Conv {
+                    activation,
+                    kind,
+                    precision,
+                },
+                [x, weight, bias],
+            )
+        }
+
+        fn norm_conv(
+            x: FloatTensor<Self>,
+            p: NormConvParameters<Self>,
+            groups: usize,
+            kind: ConvKind,
+            precision: Precision,
+        ) -> FloatTensor<Self> {
+            if !is_f32(&x) {
+                return plain_norm_conv::<Self>(x, p, groups, kind, precision);
+            }
+            let inputs = [x, p.weight, p.bias, p.gamma, p.beta];
+            $run(
+                flex::NormConv {
+                    groups,
+                    kind,
+                    precision,
+                },
+                inputs,
+            )
+        }
+
+        fn max_pool_relu(x: FloatTensor<Self>) -> FloatTensor<Self> {
+            if !is_f32(&x) {
+                return images::max_pool_relu::<Self>(x);
+            }
+            $run(flex::MaxPoolRelu, [x])
+        }
+
+        fn feature_distance(
+            a: FloatTensor<Self>,
+            b: FloatTensor<Self>,
+            head: FloatTensor<Self>,
+        ) -> FloatTensor<Self> {
+            if !is_f32(&a) {
+                return images::feature_distance::<Self>(a, b, head);
+            }
+            $run(flex::FeatureDistance, [a, b, head])
+        }
+
+        fn cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>) -> FloatTensor<Self> {
+            if !is_f32(&logits) {
+                return plain::cross_entropy::<Self>(logits, targets);
+            }
+            $run(flex::CrossEntropy::new(&targets), [logits])
+        }
+
+        fn lstm_cell(gates: FloatTensor<Self>, cells: FloatTensor<Self>) -> FloatTensor<Self> {
+            if !is_f32(&gates) {
+                return plain::lstm_cell::<Self>(gates, cells);
+            }
+            $run(flex::LstmCell, [gates, cells])
+        }
+
+        fn lstm_sequence(
+            gates: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: FloatTensor<Self>,
+            hidden: FloatTensor<Self>,
+            cells: FloatTensor<Self>,
+            precision: Precision,
+        ) -> FloatTensor<Self> {
+            let inputs = [gates, weight, bias, hidden, cells];
+            if !is_f32(&inputs[0]) {
+                return plain::lstm_sequence::<Self>(inputs, precision);
+            }
+            $run(flex::LstmSequence { precision }, inputs)
+        }
+
+        fn feed_forward(
+            x: FloatTensor<Self>,
+            parameters: FeedForwardParameters<Self>,
+            activation: Activation,
+            mode: HalfMode,
+        ) -> FloatTensor<Self> {
+            if !is_f32(&x) {
+                return retnet::feed_forward::<Self>(x, parameters, activation, mode);
+            }
+            let inputs: [_; 7] = with_first(x, parameters.into_array());
+            $run(flex::FeedForward { activation, mode }, inputs)
+        }
+    };
+}
+
 impl Kernels for Flex {
-    fn linear(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-        precision: Precision,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            return plain_linear::<Self>(x, weight, bias, activation, precision);
-        }
-        flex::run(&flex::Linear { activation, precision }, &[x, weight, bias])
-    }
-
-    fn conv(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-        kind: ConvKind,
-        precision: Precision,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            let x = Plain(x).activate(activation);
-            return images::conv::<Self>(x, weight, bias, kind, precision);
-        }
-        flex::run(&flex::Conv { activation, kind, precision }, &[x, weight, bias])
-    }
-
-    fn norm_conv(
-        x: FloatTensor<Self>,
-        p: NormConvParameters<Self>,
-        groups: usize,
-        kind: ConvKind,
-        precision: Precision,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            return plain_norm_conv::<Self>(x, p, groups, kind, precision);
-        }
-        let inputs = [x, p.weight, p.bias, p.gamma, p.beta];
-        flex::run(&flex::NormConv { groups, kind, precision }, &inputs)
-    }
-
-    fn max_pool_relu(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            return images::max_pool_relu::<Self>(x);
-        }
-        flex::run(&flex::MaxPoolRelu, &[x])
-    }
-
-    fn feature_distance(
-        a: FloatTensor<Self>,
-        b: FloatTensor<Self>,
-        head: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&a) {
-            return images::feature_distance::<Self>(a, b, head);
-        }
-        flex::run(&flex::FeatureDistance, &[a, b, head])
-    }
-
-    fn cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>) -> FloatTensor<Self> {
-        if !is_f32(&logits) {
-            return plain::cross_entropy::<Self>(logits, targets);
-        }
-        flex::run(&flex::CrossEntropy::new(&targets), &[logits])
-    }
+    tuned!(flex::run);
 
     fn sample(logits: FloatTensor<Self>, draws: FloatTensor<Self>) -> IntTensor<Self> {
         if !is_f32(&logits) {
@@ -309,26 +398,6 @@ impl Kernels for Flex {
         flex::nearest(rows, codes)
     }
 
-    fn lstm_cell(gates: FloatTensor<Self>, cells: FloatTensor<Self>) -> FloatTensor<Self> {
-        if !is_f32(&gates) {
-            return plain::lstm_cell::<Self>(gates, cells);
-        }
-        flex::run(&flex::LstmCell, &[gates, cells])
-    }
-
-    fn feed_forward(
-        x: FloatTensor<Self>,
-        parameters: FeedForwardParameters<Self>,
-        activation: Activation,
-        mode: HalfMode,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            return retnet::feed_forward::<Self>(x, parameters, activation, mode);
-        }
-        let inputs: [_; 7] = with_first(x, parameters.into_array());
-        flex::run(&flex::FeedForward { activation, mode }, &inputs)
-    }
-
     fn retention(
         x: FloatTensor<Self>,
         parameters: RetentionParameters<Self>,
@@ -340,7 +409,7 @@ impl Kernels for Flex {
             return retnet::retention::<Self>(x, parameters, tables, None, sizes, mode).0;
         }
         let inputs: [_; 13] = with_first(x, parameters.into_array());
-        flex::run(&flex::Retention::new(tables, sizes, mode), &inputs)
+        flex::run(flex::Retention::new(tables, sizes, mode), inputs)
     }
 
     fn retention_fold(
@@ -355,7 +424,7 @@ impl Kernels for Flex {
             return plain_fold::<Self>(x, parameters, tables, state, sizes, mode);
         }
         let inputs: [_; 13] = with_first(x, parameters.into_array());
-        flex::Retention::new(tables, sizes, mode).fold(&inputs, state.known())
+        flex::Retention::new(tables, sizes, mode).fold(inputs, state.known())
     }
 
     fn retention_peek(
@@ -370,78 +439,13 @@ impl Kernels for Flex {
             return retnet::retention::<Self>(x, parameters, tables, Some(state), sizes, mode).0;
         }
         let inputs: [_; 13] = with_first(x, parameters.into_array());
-        flex::Retention::new(tables, sizes, mode).peek(&inputs, state)
+        flex::Retention::new(tables, sizes, mode).peek(inputs, state)
     }
 }
 
-/// Operations that only inference uses keep their bodies of ordinary operations here.
+/// What only inference uses keeps its body of ordinary operations here.
 impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
-    fn linear(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-        precision: Precision,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            return plain_linear::<Self>(x, weight, bias, activation, precision);
-        }
-        Tracked(flex::Linear { activation, precision }).run::<C, _>([x, weight, bias])
-    }
-
-    fn conv(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        bias: FloatTensor<Self>,
-        activation: Activation,
-        kind: ConvKind,
-        precision: Precision,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            let x = Plain(x).activate(activation);
-            return images::conv::<Self>(x, weight, bias, kind, precision);
-        }
-        Tracked(flex::Conv { activation, kind, precision }).run::<C, _>([x, weight, bias])
-    }
-
-    fn norm_conv(
-        x: FloatTensor<Self>,
-        p: NormConvParameters<Self>,
-        groups: usize,
-        kind: ConvKind,
-        precision: Precision,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            return plain_norm_conv::<Self>(x, p, groups, kind, precision);
-        }
-        let inputs = [x, p.weight, p.bias, p.gamma, p.beta];
-        Tracked(flex::NormConv { groups, kind, precision }).run::<C, _>(inputs)
-    }
-
-    fn max_pool_relu(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            return images::max_pool_relu::<Self>(x);
-        }
-        Tracked(flex::MaxPoolRelu).run::<C, _>([x])
-    }
-
-    fn feature_distance(
-        a: FloatTensor<Self>,
-        b: FloatTensor<Self>,
-        head: FloatTensor<Self>,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&a) {
-            return images::feature_distance::<Self>(a, b, head);
-        }
-        Tracked(flex::FeatureDistance).run::<C, _>([a, b, head])
-    }
-
-    fn cross_entropy(logits: FloatTensor<Self>, targets: IntTensor<Self>) -> FloatTensor<Self> {
-        if !is_f32(&logits) {
-            return plain::cross_entropy::<Self>(logits, targets);
-        }
-        Tracked(flex::CrossEntropy::new(&targets)).run::<C, _>([logits])
-    }
+    tuned!(flex::run_tracked::<C, _, _>);
 
     fn sample(logits: FloatTensor<Self>, draws: FloatTensor<Self>) -> IntTensor<Self> {
         Flex::sample(logits.into_primitive(), draws.into_primitive())
@@ -449,26 +453,6 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
 
     fn nearest(rows: FloatTensor<Self>, codes: FloatTensor<Self>) -> IntTensor<Self> {
         Flex::nearest(rows.into_primitive(), codes.into_primitive())
-    }
-
-    fn lstm_cell(gates: FloatTensor<Self>, cells: FloatTensor<Self>) -> FloatTensor<Self> {
-        if !is_f32(&gates) {
-            return plain::lstm_cell::<Self>(gates, cells);
-        }
-        Tracked(flex::LstmCell).run::<C, _>([gates, cells])
-    }
-
-    fn feed_forward(
-        x: FloatTensor<Self>,
-        parameters: FeedForwardParameters<Self>,
-        activation: Activation,
-        mode: HalfMode,
-    ) -> FloatTensor<Self> {
-        if !is_f32(&x) {
-            return retnet::feed_forward::<Self>(x, parameters, activation, mode);
-        }
-        let inputs: [_; 7] = with_first(x, parameters.into_array());
-        Tracked(flex::FeedForward { activation, mode }).run::<C, _>(inputs)
     }
 
     fn retention(
@@ -488,6 +472,22 @@ impl<C: CheckpointStrategy> Kernels for Autodiff<Flex, C> {
             mask: tables.mask.into_primitive(),
             powers: tables.powers.into_primitive(),
         };
-        Tracked(flex::Retention::new(tables, sizes, mode)).run::<C, _>(inputs)
+        flex::run_tracked::<C, _, _>(flex::Retention::new(tables, sizes, mode), inputs)
     }
+}
+
+/// The devices of CubeCL run the bodies of ordinary operations.
+#[cfg(any(
+    feature = "cuda",
+    feature = "vulkan",
+    feature = "wgpu",
+    feature = "metal",
+    feature = "rocm"
+))]
+mod cube {
+    use super::{Autodiff, CheckpointStrategy, Kernels};
+    use burn::backend::Cube;
+
+    impl Kernels for Cube {}
+    impl<C: CheckpointStrategy> Kernels for Autodiff<Cube, C> {}
 }

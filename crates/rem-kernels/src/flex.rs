@@ -19,12 +19,14 @@ mod images;
 mod layers;
 mod linear;
 mod lstm;
+mod remembered;
 
 pub(crate) use classes::{CrossEntropy, nearest, sample};
 pub(crate) use images::{Conv, FeatureDistance, MaxPoolRelu, NormConv};
 pub(crate) use layers::{FeedForward, Retention};
 pub(crate) use linear::Linear;
-pub(crate) use lstm::LstmCell;
+pub(crate) use lstm::{LstmCell, LstmSequence};
+use remembered::Remembered;
 
 pub(crate) type FlexTensor = FloatTensor<Flex>;
 
@@ -46,38 +48,42 @@ pub(crate) trait Operation<const N: usize>: Clone + Debug + Send + 'static {
 }
 
 /// An operation's forward pass.
-pub(crate) fn run<const N: usize, O: Operation<N>>(operation: &O, inputs: &[FlexTensor; N]) -> FlexTensor {
-    operation.forward(&inputs.each_ref().map(|x| x.to_contiguous())).0
+pub(crate) fn run<const N: usize, O: Operation<N>>(
+    operation: O,
+    inputs: [FlexTensor; N],
+) -> FlexTensor {
+    operation.forward(&inputs.map(|x| x.to_contiguous())).0
 }
 
-/// An operation as a node of the autodiff graph.
-#[derive(Clone, Debug)]
-pub(crate) struct Tracked<O>(pub O);
-
-impl<O> Tracked<O> {
-    pub fn run<C: CheckpointStrategy, const N: usize>(
-        self,
-        inputs: [FloatTensor<Autodiff<Flex, C>>; N],
-    ) -> FloatTensor<Autodiff<Flex, C>>
-    where
-        O: Operation<N>,
-    {
-        let operation = self.0.clone();
-        let nodes = inputs.each_ref().map(|x| x.node());
-        let prepared = self.prepare::<C>(nodes).compute_bound().stateful();
-        let inputs = inputs.map(|x| x.into_primitive().to_contiguous());
-        let (out, kept) = operation.forward(&inputs);
-        match prepared {
-            OpsKind::Tracked(prepared) => prepared.finish((inputs, kept), out),
-            OpsKind::UnTracked(prepared) => prepared.finish(out),
-        }
+/// An operation as a step of the autodiff graph.
+pub(crate) fn run_tracked<C: CheckpointStrategy, const N: usize, O: Operation<N>>(
+    operation: O,
+    inputs: [FloatTensor<Autodiff<Flex, C>>; N],
+) -> FloatTensor<Autodiff<Flex, C>> {
+    let nodes = inputs.each_ref().map(|x| x.node());
+    let step = Tracked(operation.clone());
+    let prepared = step.prepare::<C>(nodes).compute_bound().stateful();
+    let inputs = inputs.map(|x| x.into_primitive().to_contiguous());
+    let (out, kept) = operation.forward(&inputs);
+    match prepared {
+        OpsKind::Tracked(prepared) => prepared.finish((inputs, kept), out),
+        OpsKind::UnTracked(prepared) => prepared.finish(out),
     }
 }
+
+/// An operation on its way back.
+#[derive(Clone, Debug)]
+struct Tracked<O>(O);
 
 impl<const N: usize, O: Operation<N>> Backward<Flex, N> for Tracked<O> {
     type State = ([FlexTensor; N], O::Kept);
 
-    fn backward(self, ops: Ops<Self::State, N>, grads: &mut Gradients, _checkpointer: &mut Checkpointer) {
+    fn backward(
+        self,
+        ops: Ops<Self::State, N>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
         let d_out = grads.consume::<Flex>(&ops.node).to_contiguous();
         let (inputs, kept) = ops.state;
         let wanted = ops.parents.each_ref().map(Option::is_some);
@@ -98,8 +104,10 @@ fn mode(precision: Precision) -> Mode {
 }
 
 /// The values of a contiguous f32 tensor.
-fn values(tensor: &FlexTensor) -> &[f32] {
-    tensor.as_slice().expect("inputs are contiguous f32 tensors")
+pub(crate) fn values(tensor: &FlexTensor) -> &[f32] {
+    tensor
+        .as_slice()
+        .expect("inputs are contiguous f32 tensors")
 }
 
 fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> FlexTensor {
@@ -116,7 +124,12 @@ fn integers(tensor: &IntTensor<Flex>) -> Vec<i64> {
     let tensor = tensor.to_contiguous();
     match tensor.dtype() {
         DType::I64 => tensor.as_slice::<i64>().expect("contiguous").to_vec(),
-        DType::I32 => tensor.as_slice::<i32>().expect("contiguous").iter().map(|i| i64::from(*i)).collect(),
+        DType::I32 => tensor
+            .as_slice::<i32>()
+            .expect("contiguous")
+            .iter()
+            .map(|i| i64::from(*i))
+            .collect(),
         other => panic!("integers of type {other:?} are not known here"),
     }
 }

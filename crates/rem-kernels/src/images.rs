@@ -72,15 +72,24 @@ pub(crate) fn norm_silu<B: Backend>(
     let shape = x.dims();
     let (n, h, w, c) = (shape[0], shape[1], shape[2], shape[3]);
     // [n, groups, everything of a group]
-    let grouped = x.reshape([n, h * w, groups, c / groups]).permute(&[0, 2, 1, 3]);
-    let normed = grouped.reshape([n, groups, h * w * c / groups]).unit_variance();
-    let normed = normed.reshape([n, groups, h * w, c / groups]).permute(&[0, 2, 1, 3]);
+    let grouped = x
+        .reshape([n, h * w, groups, c / groups])
+        .permute(&[0, 2, 1, 3]);
+    let normed = grouped
+        .reshape([n, groups, h * w * c / groups])
+        .unit_variance();
+    let normed = normed
+        .reshape([n, groups, h * w, c / groups])
+        .permute(&[0, 2, 1, 3]);
     let of = |t| Plain::<B>(t).reshape([1, 1, 1, c]);
     (normed.reshape([n, h, w, c]) * of(gamma) + of(beta)).activate(Activation::Silu)
 }
 
 pub(crate) fn max_pool_relu<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
-    let x = Plain::<B>(x).activate(Activation::Relu).permute(&TO_FRONT).0;
+    let x = Plain::<B>(x)
+        .activate(Activation::Relu)
+        .permute(&TO_FRONT)
+        .0;
     let pooled = B::max_pool2d(x, [2, 2], [2, 2], [0, 0], [1, 1], false);
     Plain::<B>(pooled).permute(&TO_BACK).0
 }
@@ -93,7 +102,9 @@ pub(crate) fn feature_distance<B: Backend>(
     let shape = a.shape();
     let (n, pixels, c) = (shape[0], shape[1] * shape[2], shape[3]);
     let unit = |x: FloatTensor<B>| {
-        let x = Plain::<B>(x).activate(Activation::Relu).reshape([n, pixels, c]);
+        let x = Plain::<B>(x)
+            .activate(Activation::Relu)
+            .reshape([n, pixels, c]);
         // The floor leaves every value as it is and keeps the square root's gradient finite at zero.
         let squares = B::float_clamp_min(x.clone().square().sum(2).0, 1e-20.into());
         x / (Plain::<B>(squares).sqrt() + 1e-10)

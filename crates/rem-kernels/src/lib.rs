@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod extension;
 mod flex;
 mod images;
+mod optimise;
 mod plain;
 pub mod retnet;
 #[cfg(test)]
@@ -15,12 +16,14 @@ mod tests;
 use burn::tensor::{Int, Tensor};
 
 pub use burn::backend::Dispatch;
+pub use cpu::adamw::Step;
 pub use cpu::conv::ConvKind;
 pub use cpu::dropout::Dropout;
 pub use cpu::level::Level;
 pub use cpu::math::Activation;
 pub use cpu::tile::Precision;
 use extension::{Kernels, NormConvParameters, State};
+pub use optimise::{Parameter, Stepped, adamw, sums_of_squares};
 pub use retnet::{
     FeedForwardParameters, HalfMode, RetentionParameters, RetentionSizes, RetentionTables,
 };
@@ -35,7 +38,11 @@ pub fn linear(
     activation: Activation,
     precision: Precision,
 ) -> Tensor<2> {
-    let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
+    let (x, weight, bias) = (
+        x.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+    );
     Tensor::from_dispatch(Dispatch::linear(x, weight, bias, activation, precision))
 }
 
@@ -93,7 +100,9 @@ pub fn retention_peek(
     mode: HalfMode,
 ) -> Tensor<2> {
     let (x, state) = (x.into_dispatch(), state.into_dispatch());
-    Tensor::from_dispatch(Dispatch::retention_peek(x, parameters, tables, state, sizes, mode))
+    Tensor::from_dispatch(Dispatch::retention_peek(
+        x, parameters, tables, state, sizes, mode,
+    ))
 }
 
 /// Cross-entropy of each row: `[rows, classes]` logits, `[rows]` classes -> `[rows]`.
@@ -104,12 +113,18 @@ pub fn cross_entropy(logits: Tensor<2>, targets: Tensor<1, Int>) -> Tensor<1> {
 
 /// A class for each row of logits, by a uniform draw in [0, 1) for each: `[rows, classes]`, `[rows]` -> `[rows]`.
 pub fn sample(logits: Tensor<2>, draws: Tensor<1>) -> Tensor<1, Int> {
-    Tensor::from_dispatch(Dispatch::sample(logits.into_dispatch(), draws.into_dispatch()))
+    Tensor::from_dispatch(Dispatch::sample(
+        logits.into_dispatch(),
+        draws.into_dispatch(),
+    ))
 }
 
 /// The nearest code of each row, always in f32: `[rows, width]`, `[codes, width]` -> `[rows]`.
 pub fn nearest(rows: Tensor<2>, codes: Tensor<2>) -> Tensor<1, Int> {
-    Tensor::from_dispatch(Dispatch::nearest(rows.into_dispatch(), codes.into_dispatch()))
+    Tensor::from_dispatch(Dispatch::nearest(
+        rows.into_dispatch(),
+        codes.into_dispatch(),
+    ))
 }
 
 /// The pointwise part of an LSTM cell, gates in the order input, forget, cell, output.
@@ -119,7 +134,10 @@ pub fn lstm_cell(gates: Tensor<2>, cells: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
     let [_, width] = cells.dims();
     let both = Dispatch::lstm_cell(gates.into_dispatch(), cells.into_dispatch());
     let both: Tensor<2> = Tensor::from_dispatch(both);
-    (both.clone().narrow(1, 0, width), both.narrow(1, width, width))
+    (
+        both.clone().narrow(1, 0, width),
+        both.narrow(1, width, width),
+    )
 }
 
 /// What this machine's processor can do at best with all threads, measured: billions of operations a second.
@@ -138,7 +156,11 @@ pub fn conv(
     kind: ConvKind,
     precision: Precision,
 ) -> Tensor<4> {
-    let (x, weight, bias) = (x.into_dispatch(), weight.into_dispatch(), bias.into_dispatch());
+    let (x, weight, bias) = (
+        x.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+    );
     Tensor::from_dispatch(Dispatch::conv(x, weight, bias, activation, kind, precision))
 }
 
@@ -165,7 +187,13 @@ pub fn norm_conv(
         bias: bias.into_dispatch(),
     };
     let x = x.into_dispatch();
-    Tensor::from_dispatch(Dispatch::norm_conv(x, parameters, norm.groups, kind, precision))
+    Tensor::from_dispatch(Dispatch::norm_conv(
+        x,
+        parameters,
+        norm.groups,
+        kind,
+        precision,
+    ))
 }
 
 /// The largest of each 2x2 window of ReLU(x): `[n, h, w, c]` -> `[n, h / 2, w / 2, c]`.
@@ -180,4 +208,27 @@ pub fn max_pool_relu(x: Tensor<4>) -> Tensor<4> {
 pub fn feature_distance(a: Tensor<4>, b: Tensor<4>, head: Tensor<1>) -> Tensor<1> {
     let (a, b, head) = (a.into_dispatch(), b.into_dispatch(), head.into_dispatch());
     Tensor::from_dispatch(Dispatch::feature_distance(a, b, head))
+}
+
+/// LSTM cells one after the other, gates in the order input, forget, cell, output.
+/// # Shapes
+/// - `gates`: what the inputs give, `[steps, rows, 4 * hidden]`; `weight`, `bias`: of the hidden values,
+///   `[hidden, 4 * hidden]`, `[4 * hidden]`; `hidden`, `cells`: before the first step, `[rows, hidden]`
+/// - result: the hidden values after each step, `[steps, rows, hidden]`
+pub fn lstm_sequence(
+    gates: Tensor<3>,
+    weight: Tensor<2>,
+    bias: Tensor<1>,
+    hidden: Tensor<2>,
+    cells: Tensor<2>,
+    precision: Precision,
+) -> Tensor<3> {
+    Tensor::from_dispatch(Dispatch::lstm_sequence(
+        gates.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+        hidden.into_dispatch(),
+        cells.into_dispatch(),
+        precision,
+    ))
 }

@@ -106,7 +106,10 @@ impl<B: Backend> Plain<B> {
         match precision {
             Precision::Mixed if dtype == FloatDType::F32 => {
                 let round = |x: Self| B::float_cast(x.0, FloatDType::BF16);
-                Self(B::float_cast(B::float_matmul(round(self), round(other)), dtype))
+                Self(B::float_cast(
+                    B::float_matmul(round(self), round(other)),
+                    dtype,
+                ))
             }
             _ => Self(B::float_matmul(self.0, other.0)),
         }
@@ -147,7 +150,12 @@ impl<B: Backend> Plain<B> {
         }
         let keep = f64::from(1.0 - p);
         let device = self.0.device();
-        let mask = B::float_random(self.0.shape(), Distribution::Bernoulli(keep), &device, self.dtype());
+        let mask = B::float_random(
+            self.0.shape(),
+            Distribution::Bernoulli(keep),
+            &device,
+            self.dtype(),
+        );
         self * Self(mask) / keep
     }
 }
@@ -158,7 +166,10 @@ pub(crate) fn is_f32(tensor: &impl TensorMetadata) -> bool {
 }
 
 /// Cross-entropy of each row.
-pub(crate) fn cross_entropy<B: Backend>(logits: FloatTensor<B>, targets: IntTensor<B>) -> FloatTensor<B> {
+pub(crate) fn cross_entropy<B: Backend>(
+    logits: FloatTensor<B>,
+    targets: IntTensor<B>,
+) -> FloatTensor<B> {
     let rows = logits.shape()[0];
     let targets = B::int_reshape(targets, Shape::from([rows, 1]));
     let chosen = B::float_gather(1, B::log_softmax(logits, 1), targets);
@@ -187,15 +198,44 @@ pub(crate) fn nearest<B: Backend>(rows: FloatTensor<B>, codes: FloatTensor<B>) -
     let (rows, codes) = (Plain::<B>(rows), Plain::<B>(codes));
     let norms = codes.clone().square().sum(1).turned();
     let distance = norms - rows.times(codes.turned(), Precision::F32) * 2.0;
-    B::int_reshape(B::float_argmin(distance.0, 1, settings.int_dtype), Shape::from([count]))
+    B::int_reshape(
+        B::float_argmin(distance.0, 1, settings.int_dtype),
+        Shape::from([count]),
+    )
 }
 
 /// The pointwise part of an LSTM cell.
-pub(crate) fn lstm_cell<B: Backend>(gates: FloatTensor<B>, cells: FloatTensor<B>) -> FloatTensor<B> {
+pub(crate) fn lstm_cell<B: Backend>(
+    gates: FloatTensor<B>,
+    cells: FloatTensor<B>,
+) -> FloatTensor<B> {
     let (gates, cells) = (Plain::<B>(gates), Plain::<B>(cells));
     let width = cells.dims()[1];
     let gate = |i: usize| gates.clone().narrow(1, i * width, width);
     let next = gate(1).sigmoid() * cells + gate(0).sigmoid() * gate(2).tanh();
     let hidden = gate(3).sigmoid() * next.clone().tanh();
     Plain::cat(vec![hidden, next], 1).0
+}
+
+/// LSTM cells one after the other; see [`crate::lstm_sequence`].
+pub(crate) fn lstm_sequence<B: Backend>(
+    [gates, weight, bias, hidden, cells]: [FloatTensor<B>; 5],
+    precision: Precision,
+) -> FloatTensor<B> {
+    let shape = gates.shape();
+    let (steps, batch, width) = (shape[0], shape[1], shape[2]);
+    let (mut hidden, mut cells) = (Plain::<B>(hidden), cells);
+    let mut all = Vec::with_capacity(steps);
+    for s in 0..steps {
+        let given = Plain::<B>(gates.clone())
+            .narrow(0, s, 1)
+            .reshape([batch, width]);
+        let weight = Plain(weight.clone());
+        let gates = given + hidden.linear(weight, Plain(bias.clone()), precision);
+        let both = Plain::<B>(lstm_cell::<B>(gates.0, cells));
+        hidden = both.clone().narrow(1, 0, width / 4);
+        cells = both.narrow(1, width / 4, width / 4).0;
+        all.push(hidden.clone().reshape([1, batch, width / 4]));
+    }
+    Plain::cat(all, 0).0
 }

@@ -106,7 +106,12 @@ pub(crate) fn retention<B: Backend>(
     let (x, of) = (Plain::<B>(x), Plain::<B>);
     let [cos, sin, mask, powers] = [tables.cos, tables.sin, tables.mask, tables.powers].map(of);
     let (rows, width) = (x.dims()[0], x.dims()[1]);
-    let RetentionSizes { batch, heads, tokens, .. } = sizes;
+    let RetentionSizes {
+        batch,
+        heads,
+        tokens,
+        ..
+    } = sizes;
     let (dim, pieces) = (width / heads, sizes.pieces());
     let y = x.clone().layer_norm(of(p.gamma), of(p.beta));
     let project = |w, b| y.clone().linear(of(w), of(b), mode.precision);
@@ -118,13 +123,21 @@ pub(crate) fn retention<B: Backend>(
     // Rows of a part of every batch element as [batch, heads, blocks, length, head_dim].
     let split = |t: &Plain<B>, first: usize, blocks: usize, length: usize| {
         let t = t.clone().narrow(0, first, batch * blocks * length);
-        t.reshape([batch, blocks, length, heads, dim]).permute(&[0, 3, 1, 2, 4])
+        t.reshape([batch, blocks, length, heads, dim])
+            .permute(&[0, 3, 1, 2, 4])
     };
     let turn = |t: Plain<B>, first: usize, blocks: usize, length: usize| {
         let table = |t: &Plain<B>| {
-            t.clone().narrow(0, first, blocks * length).reshape([1, 1, blocks, length, dim])
+            t.clone()
+                .narrow(0, first, blocks * length)
+                .reshape([1, 1, blocks, length, dim])
         };
-        rotate(t, table(&cos), table(&sin), [batch, heads, blocks, length, dim])
+        rotate(
+            t,
+            table(&cos),
+            table(&sin),
+            [batch, heads, blocks, length, dim],
+        )
     };
     let part = |first: usize, turn_from: usize, blocks: usize, length: usize| {
         let q = turn(split(&q, first, blocks, length), turn_from, blocks, length);
@@ -134,25 +147,35 @@ pub(crate) fn retention<B: Backend>(
     let longest = mask.dims()[1];
     let power = |first: usize, count: usize| {
         // [1, heads, 1, count, 1]
-        powers.clone().narrow(1, first, count).reshape([1, heads, 1, count, 1])
+        powers
+            .clone()
+            .narrow(1, first, count)
+            .reshape([1, heads, 1, count, 1])
     };
     // A v + ξ ∘ (q S) for blocks with the states before them.
-    let outputs = |q: Plain<B>, k: Plain<B>, v: Plain<B>, states: Option<Plain<B>>, length: usize| {
-        let d = mask.clone().narrow(1, 0, length).narrow(2, 0, length);
-        let scores = q.clone().times(k.turned(), mode.precision) * d.reshape([1, heads, 1, length, length]);
-        let inner = scores.times(v, mode.precision);
-        match states {
-            Some(states) => inner + q.times(states, mode.precision) * power(1, length),
-            None => inner,
-        }
-    };
+    let outputs =
+        |q: Plain<B>, k: Plain<B>, v: Plain<B>, states: Option<Plain<B>>, length: usize| {
+            let d = mask.clone().narrow(1, 0, length).narrow(2, 0, length);
+            let scores = q.clone().times(k.turned(), mode.precision)
+                * d.reshape([1, heads, 1, length, length]);
+            let inner = scores.times(v, mode.precision);
+            match states {
+                Some(states) => inner + q.times(states, mode.precision) * power(1, length),
+                None => inner,
+            }
+        };
     // Back to rows: [batch * blocks * length, width]
     let join = |t: Plain<B>, blocks: usize, length: usize| {
-        t.permute(&[0, 2, 3, 1, 4]).reshape([batch * blocks * length, width])
+        t.permute(&[0, 2, 3, 1, 4])
+            .reshape([batch * blocks * length, width])
     };
 
     // The states before each piece and after the last; none is nothing seen.
-    let mut states: Vec<Option<Plain<B>>> = vec![state.map(of).map(|s| s.reshape([batch, heads, 1, dim, dim]))];
+    let mut states: Vec<Option<Plain<B>>> = vec![
+        state
+            .map(of)
+            .map(|s| s.reshape([batch, heads, 1, dim, dim])),
+    ];
     let mut parts = Vec::new();
     if pieces > 0 {
         let length = sizes.piece;
@@ -169,21 +192,27 @@ pub(crate) fn retention<B: Backend>(
                 None => own,
             }));
         }
-        let before = gather_states(&states[..pieces], || {
-            (pseudo.clone().narrow(2, 0, 1)) * 0.0
-        });
+        let before = gather_states(&states[..pieces], || (pseudo.clone().narrow(2, 0, 1)) * 0.0);
         parts.push(join(outputs(q, k, v, before, length), pieces, length));
     }
     if sizes.predicted > 0 {
         let (blocks, length, first) = (sizes.predicted, sizes.block_tokens, sizes.first_predicted);
         assert!(length <= longest);
         let (q, k, v) = part(batch * tokens, tokens, blocks, length);
-        let zero = || Plain::cat(vec![v.clone().narrow(3, 0, 1).narrow(2, 0, 1) * 0.0; dim], 3);
+        let zero = || {
+            Plain::cat(
+                vec![v.clone().narrow(3, 0, 1).narrow(2, 0, 1) * 0.0; dim],
+                3,
+            )
+        };
         let before = gather_states(&states[first..first + blocks], zero);
         parts.push(join(outputs(q, k, v, before, length), blocks, length));
     }
     let retained = Plain::cat(parts, 0).dropout(mode.dropout.p);
-    let normed = retained.reshape([rows, heads, dim]).unit_variance().reshape([rows, width]);
+    let normed = retained
+        .reshape([rows, heads, dim])
+        .unit_variance()
+        .reshape([rows, width]);
     let out = (normed * gate).linear(of(p.out_weight), of(p.out_bias), mode.precision);
     let y = wanted_rows(x + out.dropout(mode.dropout.p), sizes).0;
     let last = states.pop().flatten().filter(|_| pieces > 0);
@@ -192,13 +221,21 @@ pub(crate) fn retention<B: Backend>(
 
 /// The rows of the outputs that are wanted.
 fn wanted_rows<B: Backend>(y: Plain<B>, sizes: RetentionSizes) -> Plain<B> {
-    let RetentionSizes { batch, tokens, piece, .. } = sizes;
+    let RetentionSizes {
+        batch,
+        tokens,
+        piece,
+        ..
+    } = sizes;
     if !sizes.last_only || sizes.pieces() == 0 {
         return y;
     }
     let (rows, width) = (y.dims()[0], y.dims()[1]);
     let all = batch * tokens;
-    let pieces = y.clone().narrow(0, 0, all).reshape([all / piece, piece, width]);
+    let pieces = y
+        .clone()
+        .narrow(0, 0, all)
+        .reshape([all / piece, piece, width]);
     let last = pieces.narrow(1, piece - 1, 1).reshape([all / piece, width]);
     if rows == all {
         return last;
@@ -214,7 +251,10 @@ fn gather_states<B: Backend>(
     if states.iter().all(Option::is_none) {
         return None;
     }
-    let states = states.iter().map(|s| s.clone().unwrap_or_else(&zero)).collect();
+    let states = states
+        .iter()
+        .map(|s| s.clone().unwrap_or_else(&zero))
+        .collect();
     Some(Plain::cat(states, 2))
 }
 

@@ -5,14 +5,14 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
 use burn::tensor::TensorData;
 
+use crate::cpu::conv::ConvKind;
 use crate::cpu::dropout::Dropout;
 use crate::cpu::math::Activation;
 use crate::cpu::testing::numbers;
 use crate::cpu::tile::Precision;
-use crate::cpu::conv::ConvKind;
 use crate::extension::{Kernels, NormConvParameters, plain_linear, plain_norm_conv};
-use crate::plain::{self, Plain};
 use crate::images;
+use crate::plain::{self, Plain};
 use crate::retnet::{self, *};
 
 type Ad = Autodiff<Flex, NoCheckpointing>;
@@ -33,14 +33,22 @@ fn outputs_and_gradients(
     shapes: &[Vec<usize>],
     run: impl Fn(Vec<Tensor>) -> Tensor,
 ) -> Vec<Vec<f32>> {
-    let inputs: Vec<Tensor> = shapes.iter().zip(1..).map(|(s, seed)| leaf(s, seed)).collect();
+    let inputs: Vec<Tensor> = shapes
+        .iter()
+        .zip(1..)
+        .map(|(s, seed)| leaf(s, seed))
+        .collect();
     let out = run(inputs.clone());
     let shape = out.primitive().layout().shape().to_vec();
     let weights = leaf(&shape, 99);
     let mut found = vec![values(out.primitive().clone())];
     use burn::backend::ops::FloatTensorOps;
     let grads = Ad::float_sum(Ad::float_mul(out, weights)).backward();
-    found.extend(inputs.iter().map(|x| values(x.grad(&grads).expect("a gradient"))));
+    found.extend(
+        inputs
+            .iter()
+            .map(|x| values(x.grad(&grads).expect("a gradient"))),
+    );
     found
 }
 
@@ -50,7 +58,10 @@ fn assert_close(found: &[Vec<f32>], expected: &[Vec<f32>], tolerance: f32, what:
         assert_eq!(found.len(), expected.len());
         let size = expected.iter().fold(0f32, |m, e| m.max(e.abs())).max(1e-3);
         for (f, e) in found.iter().zip(expected) {
-            assert!((f - e).abs() <= tolerance * size, "{what}, value {i}: {f} for {e} (size {size})");
+            assert!(
+                (f - e).abs() <= tolerance * size,
+                "{what}, value {i}: {f} for {e} (size {size})"
+            );
         }
     }
 }
@@ -61,7 +72,12 @@ const PRECISIONS: [(Precision, f32); 2] = [(Precision::F32, 2e-5), (Precision::M
 fn linear_is_the_ordinary_one() {
     for (rows, inputs, outputs) in [(1, 3, 2), (37, 20, 33), (700, 65, 40)] {
         let shapes = [vec![rows, inputs], vec![inputs, outputs], vec![outputs]];
-        for activation in [Activation::None, Activation::Relu, Activation::Silu, Activation::Gelu] {
+        for activation in [
+            Activation::None,
+            Activation::Relu,
+            Activation::Silu,
+            Activation::Gelu,
+        ] {
             let unpack = |x: Vec<Tensor>| -> [Tensor; 3] { x.try_into().unwrap() };
             let expected = outputs_and_gradients(&shapes, |x| {
                 let [x, w, b] = unpack(x);
@@ -72,7 +88,12 @@ fn linear_is_the_ordinary_one() {
                     let [x, w, b] = unpack(x);
                     <Ad as Kernels>::linear(x, w, b, activation, precision)
                 });
-                assert_close(&found, &expected, tolerance, &format!("{activation:?} {rows}"));
+                assert_close(
+                    &found,
+                    &expected,
+                    tolerance,
+                    &format!("{activation:?} {rows}"),
+                );
             }
         }
     }
@@ -107,7 +128,10 @@ fn the_feed_forward_half_is_the_ordinary_one() {
                 let mut x = x.into_iter();
                 let first = x.next().unwrap();
                 let p = feed_forward_parameters(&mut x);
-                let mode = HalfMode { dropout: Dropout::NONE, precision };
+                let mode = HalfMode {
+                    dropout: Dropout::NONE,
+                    precision,
+                };
                 if tuned {
                     <Ad as Kernels>::feed_forward(first, p, activation, mode)
                 } else {
@@ -118,7 +142,12 @@ fn the_feed_forward_half_is_the_ordinary_one() {
         for activation in [Activation::Silu, Activation::Gelu] {
             let expected = run(false, Precision::F32, activation);
             for (precision, tolerance) in PRECISIONS {
-                assert_close(&run(true, precision, activation), &expected, tolerance, "feed-forward");
+                assert_close(
+                    &run(true, precision, activation),
+                    &expected,
+                    tolerance,
+                    "feed-forward",
+                );
             }
         }
     }
@@ -127,7 +156,9 @@ fn the_feed_forward_half_is_the_ordinary_one() {
 /// Tables of a retention, as the model makes them but for the angles, which are arbitrary.
 fn tables(sizes: RetentionSizes, dim: usize) -> RetentionTables<Ad> {
     let turns = sizes.tokens + sizes.predicted * sizes.block_tokens;
-    let angles: Vec<f32> = (0..turns * dim).map(|i| (i / dim) as f32 / (1 + i % dim / 2) as f32).collect();
+    let angles: Vec<f32> = (0..turns * dim)
+        .map(|i| (i / dim) as f32 / (1 + i % dim / 2) as f32)
+        .collect();
     let longest = sizes.piece.max(sizes.block_tokens);
     let eta = |h: usize| 1.0 - 1.0 / (4.0 + 3.0 * h as f32);
     let powers = (0..sizes.heads).flat_map(|h| (0..=longest).map(move |i| eta(h).powi(i as i32)));
@@ -138,7 +169,10 @@ fn tables(sizes: RetentionSizes, dim: usize) -> RetentionTables<Ad> {
         })
     });
     let constant = |values: Vec<f32>, shape: &[usize]| {
-        Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new(values, shape.to_vec())))
+        Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new(
+            values,
+            shape.to_vec(),
+        )))
     };
     RetentionTables {
         cos: constant(angles.iter().map(|a| a.cos()).collect(), &[turns, dim]),
@@ -218,7 +252,10 @@ fn the_retention_half_is_the_ordinary_one() {
                 let mut x = x.into_iter();
                 let first = x.next().unwrap();
                 let p = retention_parameters(&mut x);
-                let mode = HalfMode { dropout: Dropout::NONE, precision };
+                let mode = HalfMode {
+                    dropout: Dropout::NONE,
+                    precision,
+                };
                 if tuned {
                     <Ad as Kernels>::retention(first, p, tables(sizes, dim), sizes, mode)
                 } else {
@@ -227,8 +264,18 @@ fn the_retention_half_is_the_ordinary_one() {
             })
         };
         let expected = run(false, Precision::F32);
-        assert_close(&run(true, Precision::F32), &expected, 1e-4, &format!("{sizes:?}"));
-        assert_close(&run(true, Precision::Mixed), &expected, 0.15, &format!("mixed {sizes:?}"));
+        assert_close(
+            &run(true, Precision::F32),
+            &expected,
+            1e-4,
+            &format!("{sizes:?}"),
+        );
+        assert_close(
+            &run(true, Precision::Mixed),
+            &expected,
+            0.15,
+            &format!("mixed {sizes:?}"),
+        );
     }
 }
 
@@ -236,9 +283,19 @@ fn the_retention_half_is_the_ordinary_one() {
 fn gradients_see_the_dropout_that_the_values_saw() {
     let (rows, width, inner, sizes) = (58, 12, 20, SIZES[0]);
     let rows = rows.min(sizes.batch * (sizes.tokens + sizes.predicted * sizes.block_tokens));
-    let mode = HalfMode { dropout: Dropout { p: 0.3, seed: 5 }, precision: Precision::F32 };
+    let mode = HalfMode {
+        dropout: Dropout { p: 0.3, seed: 5 },
+        precision: Precision::F32,
+    };
     let mut shapes = retention_shapes(rows, width);
-    shapes.extend([vec![width], vec![width], vec![width, inner], vec![inner], vec![inner, width], vec![width]]);
+    shapes.extend([
+        vec![width],
+        vec![width],
+        vec![width, inner],
+        vec![inner],
+        vec![inner, width],
+        vec![width],
+    ]);
     let run = |inputs: Vec<Tensor>| {
         let mut x = inputs.into_iter();
         let first = x.next().unwrap();
@@ -252,11 +309,21 @@ fn gradients_see_the_dropout_that_the_values_saw() {
         let moved = shapes.iter().zip(1..).map(|(shape, seed)| {
             let count = shape.iter().product();
             let direction = numbers(count, 500 + seed);
-            let moved = numbers(count, seed).iter().zip(direction).map(|(x, d)| x + step * d).collect();
-            Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new::<f32, _>(moved, shape.to_vec())))
+            let moved = numbers(count, seed)
+                .iter()
+                .zip(direction)
+                .map(|(x, d)| x + step * d)
+                .collect();
+            Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new::<f32, _>(
+                moved,
+                shape.to_vec(),
+            )))
         });
         let out = values(run(moved.collect()).into_primitive());
-        out.iter().zip(&weights).map(|(o, w)| f64::from(*o) * f64::from(*w)).sum::<f64>()
+        out.iter()
+            .zip(&weights)
+            .map(|(o, w)| f64::from(*o) * f64::from(*w))
+            .sum::<f64>()
     };
     let step = 1e-3;
     let slope = (value(step) - value(-step)) / (2.0 * f64::from(step));
@@ -265,13 +332,24 @@ fn gradients_see_the_dropout_that_the_values_saw() {
         .zip(501..)
         .map(|(g, seed)| {
             let direction = numbers(g.len(), seed);
-            g.iter().zip(direction).map(|(g, d)| f64::from(*g) * f64::from(d)).sum::<f64>()
+            g.iter()
+                .zip(direction)
+                .map(|(g, d)| f64::from(*g) * f64::from(d))
+                .sum::<f64>()
         })
         .sum();
-    assert!((slope - along).abs() < 2e-2 * slope.abs().max(1.0), "{slope} and {along}");
+    assert!(
+        (slope - along).abs() < 2e-2 * slope.abs().max(1.0),
+        "{slope} and {along}"
+    );
 }
 
-const KINDS: [ConvKind; 4] = [ConvKind::Same, ConvKind::Down, ConvKind::Up, ConvKind::Pointwise];
+const KINDS: [ConvKind; 4] = [
+    ConvKind::Same,
+    ConvKind::Down,
+    ConvKind::Up,
+    ConvKind::Pointwise,
+];
 
 #[test]
 fn convolutions_are_the_ordinary_ones() {
@@ -291,7 +369,12 @@ fn convolutions_are_the_ordinary_ones() {
             };
             let expected = run(false, Precision::F32);
             for (precision, tolerance) in PRECISIONS {
-                assert_close(&run(true, precision), &expected, tolerance, &format!("{kind:?}"));
+                assert_close(
+                    &run(true, precision),
+                    &expected,
+                    tolerance,
+                    &format!("{kind:?}"),
+                );
             }
         }
     }
@@ -302,11 +385,22 @@ fn convolutions_of_normed_images_are_the_ordinary_ones() {
     for kind in KINDS {
         let (from, to, side, groups) = (8, 5, kind.side(), 4);
         let weight = vec![to, from, side, side];
-        let shapes = [vec![3, 6, 4, from], weight, vec![to], vec![from], vec![from]];
+        let shapes = [
+            vec![3, 6, 4, from],
+            weight,
+            vec![to],
+            vec![from],
+            vec![from],
+        ];
         let run = |tuned: bool, precision: Precision| {
             outputs_and_gradients(&shapes, |x| {
                 let [x, weight, bias, gamma, beta]: [Tensor; 5] = x.try_into().unwrap();
-                let p = NormConvParameters { gamma, beta, weight, bias };
+                let p = NormConvParameters {
+                    gamma,
+                    beta,
+                    weight,
+                    bias,
+                };
                 if tuned {
                     <Ad as Kernels>::norm_conv(x, p, groups, kind, precision)
                 } else {
@@ -315,8 +409,18 @@ fn convolutions_of_normed_images_are_the_ordinary_ones() {
             })
         };
         let expected = run(false, Precision::F32);
-        assert_close(&run(true, Precision::F32), &expected, 1e-4, &format!("{kind:?}"));
-        assert_close(&run(true, Precision::Mixed), &expected, 0.1, &format!("{kind:?}"));
+        assert_close(
+            &run(true, Precision::F32),
+            &expected,
+            1e-4,
+            &format!("{kind:?}"),
+        );
+        assert_close(
+            &run(true, Precision::Mixed),
+            &expected,
+            0.1,
+            &format!("{kind:?}"),
+        );
     }
 }
 
@@ -325,7 +429,11 @@ fn pooling_and_cells_are_the_ordinary_ones() {
     let pool = |tuned: bool| {
         outputs_and_gradients(&[vec![2, 4, 6, 5]], |x| {
             let [x]: [Tensor; 1] = x.try_into().unwrap();
-            if tuned { <Ad as Kernels>::max_pool_relu(x) } else { images::max_pool_relu::<Ad>(x) }
+            if tuned {
+                <Ad as Kernels>::max_pool_relu(x)
+            } else {
+                images::max_pool_relu::<Ad>(x)
+            }
         })
     };
     assert_close(&pool(true), &pool(false), 1e-6, "pooling");
@@ -340,6 +448,32 @@ fn pooling_and_cells_are_the_ordinary_ones() {
         })
     };
     assert_close(&cell(true), &cell(false), 1e-5, "cell");
+    let shapes = [
+        vec![5, 7, 36],
+        vec![9, 36],
+        vec![36],
+        vec![7, 9],
+        vec![7, 9],
+    ];
+    let sequence = |tuned: bool, precision: Precision| {
+        outputs_and_gradients(&shapes, |x| {
+            let inputs: [Tensor; 5] = x.try_into().unwrap();
+            if !tuned {
+                return plain::lstm_sequence::<Ad>(inputs, precision);
+            }
+            let [gates, weight, bias, hidden, cells] = inputs;
+            <Ad as Kernels>::lstm_sequence(gates, weight, bias, hidden, cells, precision)
+        })
+    };
+    let expected = sequence(false, Precision::F32);
+    for (precision, tolerance) in PRECISIONS {
+        assert_close(
+            &sequence(true, precision),
+            &expected,
+            tolerance,
+            "sequence of cells",
+        );
+    }
 }
 
 #[test]
@@ -371,7 +505,12 @@ fn losses_over_classes_and_features_are_the_ordinary_ones() {
             }
         })
     };
-    assert_close(&distance(true), &distance(false), 1e-4, "distance of features");
+    assert_close(
+        &distance(true),
+        &distance(false),
+        1e-4,
+        "distance of features",
+    );
 }
 
 #[test]
@@ -384,9 +523,22 @@ fn draws_and_nearest_codes_are_the_ordinary_ones() {
         let draws: Vec<f32> = numbers(300, 7).iter().map(|x| (x + 1.0) / 2.0).collect();
         FloatTensor::<Flex>::from_data(TensorData::new(draws, [300]))
     };
-    let ints = |t: FloatTensor<Flex>| -> Vec<i64> { t.into_data().convert::<i64>().try_to_vec().unwrap() };
+    let ints =
+        |t: FloatTensor<Flex>| -> Vec<i64> { t.into_data().convert::<i64>().try_to_vec().unwrap() };
     let tuned = ints(<Flex as Kernels>::sample(flex(&[300, 11], 1), draws()));
-    assert_eq!(tuned, ints(plain::sample::<Flex>(flex(&[300, 11], 1), draws())));
-    let tuned = ints(<Flex as Kernels>::nearest(flex(&[130, 20], 1), flex(&[33, 20], 2)));
-    assert_eq!(tuned, ints(plain::nearest::<Flex>(flex(&[130, 20], 1), flex(&[33, 20], 2))));
+    assert_eq!(
+        tuned,
+        ints(plain::sample::<Flex>(flex(&[300, 11], 1), draws()))
+    );
+    let tuned = ints(<Flex as Kernels>::nearest(
+        flex(&[130, 20], 1),
+        flex(&[33, 20], 2),
+    ));
+    assert_eq!(
+        tuned,
+        ints(plain::nearest::<Flex>(
+            flex(&[130, 20], 1),
+            flex(&[33, 20], 2)
+        ))
+    );
 }

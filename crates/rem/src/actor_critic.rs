@@ -11,6 +11,7 @@ use rem_kernels::{Activation, ConvKind, Precision};
 use crate::config;
 use crate::conv::{conv, conv3};
 use crate::linear::linear;
+use crate::tokenizer::code_grid;
 
 #[derive(Module, Debug)]
 pub struct ActorCritic {
@@ -85,15 +86,14 @@ impl LstmCell {
         }
     }
 
-    fn forward(
-        &self,
-        x: Tensor<2>,
-        activation: Activation,
-        state: ControllerState,
-    ) -> ControllerState {
-        let from_input = linear(&self.input, activation, x, self.precision);
+    /// What an input gives to the gates: `[rows, width]` -> `[rows, 4 * width]`.
+    fn gates(&self, x: Tensor<2>, activation: Activation) -> Tensor<2> {
+        linear(&self.input, activation, x, self.precision)
+    }
+
+    fn step(&self, gates: Tensor<2>, state: ControllerState) -> ControllerState {
         let from_state = linear(&self.hidden, Activation::None, state.hidden, self.precision);
-        let (hidden, cell) = rem_kernels::lstm_cell(from_input + from_state, state.cell);
+        let (hidden, cell) = rem_kernels::lstm_cell(gates + from_state, state.cell);
         ControllerState { hidden, cell }
     }
 }
@@ -139,42 +139,102 @@ impl ActorCritic {
         self.take_in(self.look(codes), state)
     }
 
-    /// What observations look like to the LSTM, before their last activation:
-    /// `[observations, grid, grid, width]` -> `[observations, lstm]`.
+    /// What observations give to the LSTM's gates: `[observations, grid, grid, width]` ->
+    /// `[observations, 4 * lstm]`.
     pub fn look(&self, codes: Tensor<4>) -> Tensor<2> {
         let precision = self.lstm.precision;
         let mut x = codes;
         for (i, layer) in self.convs.iter().enumerate() {
-            let before = if i == 0 { Activation::None } else { Activation::Silu };
+            let before = if i == 0 {
+                Activation::None
+            } else {
+                Activation::Silu
+            };
             x = conv(layer, ConvKind::Same, before, x, precision);
         }
         // The dense layer's inputs are in the order channel, row, column.
         let x: Tensor<2> = x.permute([0, 3, 1, 2]).flatten(1, 3);
-        linear(&self.dense, Activation::Silu, x, precision)
+        let x = linear(&self.dense, Activation::Silu, x, precision);
+        self.lstm.gates(x, Activation::Silu)
     }
 
-    /// Takes an observation in that was looked at.
-    pub fn take_in(&self, seen: Tensor<2>, state: ControllerState) -> ControllerState {
-        self.lstm.forward(seen, Activation::Silu, state)
+    /// What each action gives to the LSTM's gates: `[actions, 4 * lstm]`.
+    pub fn action_gates(&self) -> Tensor<2> {
+        self.lstm
+            .gates(self.action_embeddings.val(), Activation::None)
+    }
+
+    /// Takes gates of an observation or an action in.
+    pub fn take_in(&self, gates: Tensor<2>, state: ControllerState) -> ControllerState {
+        self.lstm.step(gates, state)
     }
 
     /// Takes an action in: `[batch]`.
     pub fn act(&self, actions: Tensor<1, Int>, state: ControllerState) -> ControllerState {
-        let x = self.action_embeddings.val().select(0, actions);
-        self.lstm.forward(x, Activation::None, state)
+        self.take_in(self.action_gates().select(0, actions), state)
     }
 
     /// Policy and value are small and what everything hangs on: always in f32.
-    fn head(&self, layer: &Linear, state: &ControllerState) -> Tensor<2> {
-        linear(layer, Activation::None, state.hidden.clone(), Precision::F32)
+    fn head(&self, layer: &Linear, hidden: Tensor<2>) -> Tensor<2> {
+        linear(layer, Activation::None, hidden, Precision::F32)
     }
 
     pub fn heads(&self, state: &ControllerState) -> Heads {
         let [batch, _] = state.hidden.dims();
         Heads {
-            logits: self.head(&self.actor, state),
-            values: self.head(&self.critic, state).reshape([batch]),
+            logits: self.head(&self.actor, state.hidden.clone()),
+            values: self
+                .head(&self.critic, state.hidden.clone())
+                .reshape([batch]),
         }
+    }
+}
+
+impl ActorCritic {
+    /// Goes through known observations and actions once more, all together: the logits and values that
+    /// [`Self::observe`], [`Self::heads`] and [`Self::act`] give one after the other.
+    /// # Shapes
+    /// - `tokens`: `[batch, steps, K]`; `actions`: `[batch, steps - 1]`, those between the observations
+    /// - result: `[batch, steps, actions]`, `[batch, steps]`
+    pub fn relive(
+        &self,
+        codes: &Tensor<2>,
+        tokens: Tensor<3, Int>,
+        actions: Tensor<2, Int>,
+        state: ControllerState,
+    ) -> (Tensor<3>, Tensor<2>) {
+        let [batch, steps, k] = tokens.dims();
+        let [lstm, gates] = self.lstm.input.weight.dims();
+        let precision = self.lstm.precision;
+        // From here on time comes first: [steps * batch, …]
+        let tokens: Tensor<2, Int> = tokens.swap_dims(0, 1).reshape([steps * batch, k]);
+        let seen = self.look(code_grid(codes.clone(), tokens));
+        let seen: Tensor<3> = seen.reshape([steps, batch, gates]);
+        let table = self.action_gates();
+        let taken: Tensor<1, Int> = actions.swap_dims(0, 1).reshape([(steps - 1) * batch]);
+        let taken: Tensor<4> = table.select(0, taken).reshape([steps - 1, 1, batch, gates]);
+
+        // Observation and action by turns, the last observation alone: [2 * steps - 1, batch, gates]
+        let earlier: Tensor<4> = seen.clone().narrow(0, 0, steps - 1).unsqueeze_dim(1);
+        let pairs = Tensor::cat(vec![earlier, taken], 1).reshape([2 * (steps - 1), batch, gates]);
+        let inputs = Tensor::cat(vec![pairs, seen.narrow(0, steps - 1, 1)], 0);
+        let hidden = rem_kernels::lstm_sequence(
+            inputs,
+            self.lstm.hidden.weight.val(),
+            crate::linear::bias(&self.lstm.hidden),
+            state.hidden,
+            state.cell,
+            precision,
+        );
+        // After the observations: [steps * batch, lstm]
+        let device = hidden.device();
+        let observed = Tensor::<1, Int>::arange(0..steps as i64, &device).mul_scalar(2);
+        let hidden: Tensor<2> = hidden.select(0, observed).reshape([steps * batch, lstm]);
+        let logits = self.head(&self.actor, hidden.clone());
+        let [_, choices] = logits.dims();
+        let logits: Tensor<3> = logits.reshape([steps, batch, choices]).swap_dims(0, 1);
+        let values: Tensor<2> = self.head(&self.critic, hidden).reshape([steps, batch]);
+        (logits, values.swap_dims(0, 1))
     }
 }
 

@@ -32,7 +32,12 @@ impl Agent {
         };
         let agent = Self {
             tokenizer: Tokenizer::new(&config.tokenizer, config.precision.into(), device),
-            world_model: WorldModel::new(&config.world_model, sizes, config.precision.into(), device),
+            world_model: WorldModel::new(
+                &config.world_model,
+                sizes,
+                config.precision.into(),
+                device,
+            ),
             actor_critic: ActorCritic::new(
                 config.actor_critic.lstm,
                 sizes.width,

@@ -10,11 +10,11 @@ use crate::config::{self, Config};
 use crate::error::Result;
 use crate::imagination::{Dream, DreamStarts, imagine};
 use crate::optimiser::AdamW;
+use crate::optimiser::DecayGroup;
 use crate::retnet::Wanted;
 use crate::sampling::sample;
 use crate::seeds::Seeds;
 use crate::tokenizer::lpips::Lpips;
-use crate::optimiser::DecayGroup;
 use crate::world_model::TokenBatch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,11 @@ impl Workload {
             "actor_critic.optimise.batch=16",
             "env.game=catch",
         ];
-        let mut set: Vec<String> = sizes.iter().chain(&batches).map(|s| s.to_string()).collect();
+        let mut set: Vec<String> = sizes
+            .iter()
+            .chain(&batches)
+            .map(|s| s.to_string())
+            .collect();
         set.push(format!("precision={}", precision.name()));
         let config = Config::load("atari100k", &set)?;
         let device = Device::flex().autodiff();
@@ -107,7 +111,9 @@ impl Workload {
             _ => (16, config.actor_critic.burn_in + 1),
         };
         let mut below = |limit: usize, count: usize| -> Vec<i64> {
-            (0..count).map(|_| rng.random_range(0..limit as i64)).collect()
+            (0..count)
+                .map(|_| rng.random_range(0..limit as i64))
+                .collect()
         };
         let tokens = below(config.tokenizer.vocabulary, batch * steps * k);
         let actions = below(ACTIONS, batch * steps);
@@ -123,8 +129,10 @@ impl Workload {
         };
         Ok(Self {
             phase,
-            optimiser: optimiser.map(|(optimise, group)| AdamW::new(optimise, &config.train, group)),
-            lpips: (phase == Phase::TokenizerPerceptual).then(|| Lpips::new(precision.into(), &device)),
+            optimiser: optimiser
+                .map(|(optimise, group)| AdamW::new(optimise, &config.train, group)),
+            lpips: (phase == Phase::TokenizerPerceptual)
+                .then(|| Lpips::new(precision.into(), &device)),
             frames: Tensor::random([32, 3, 64, 64], uniform, &plain),
             tokens: ints(tokens).reshape([batch, steps, k]),
             actions: ints(actions).reshape([batch, steps]),
@@ -192,8 +200,10 @@ impl Workload {
 
     /// Imagination alone: a context, then the policy's own actions, without gradients.
     fn imagine(&self, rng: &mut impl Rng, pop: bool) {
-        let (world_model, controller) =
-            (self.agent.world_model.valid(), self.agent.actor_critic.valid());
+        let (world_model, controller) = (
+            self.agent.world_model.valid(),
+            self.agent.actor_critic.valid(),
+        );
         let codes = self.agent.tokenizer.codes();
         let context = self.config.world_model.context;
         let tokens = self.tokens.clone().narrow(1, 0, context);
@@ -238,7 +248,10 @@ impl Workload {
         let steps = self.config.dream_steps() + 1;
         let config = &self.config.actor_critic;
         let controller = &self.agent.actor_critic;
-        let (experience, _) = imagine(controller, &world_model, &codes, starts, steps, config, rng);
+        let acting = controller.valid();
+        let inputs = config.burn_in_inputs;
+        let rollout = imagine(&acting, &world_model, &codes, starts, steps, inputs, rng);
+        let (experience, _) = rollout.experience(controller, &codes, config);
         let total = actor_critic::losses(experience, config).total();
         let optimiser = self.optimiser.as_mut().expect("made for this phase");
         let stepped = optimiser.step(controller.clone(), &total);
@@ -272,7 +285,10 @@ impl Workload {
 
 /// Products of a token in all layers: five projections, the feed-forward half, and retention within a block.
 fn layer_products(c: &Config) -> f64 {
-    let (width, k) = (c.tokenizer.embedding as f64, c.tokens_per_obs() as f64 + 1.0);
+    let (width, k) = (
+        c.tokenizer.embedding as f64,
+        c.tokens_per_obs() as f64 + 1.0,
+    );
     let dim = width / c.world_model.heads as f64;
     let inner = c.world_model.feed_forward as f64;
     let retention = width * (2.0 * k + 2.0 * dim);
@@ -306,7 +322,10 @@ fn tokenizer_products(c: &Config) -> f64 {
     let (mut encoder, mut decoder) = (27.0 * first * size * size, 27.0 * first * size * size);
     for level in 0..t.downsamplings {
         let from = first * f64::powi(2.0, level as i32);
-        let (large, small) = (size / f64::powi(2.0, level as i32), size / f64::powi(2.0, level as i32 + 1));
+        let (large, small) = (
+            size / f64::powi(2.0, level as i32),
+            size / f64::powi(2.0, level as i32 + 1),
+        );
         encoder += 9.0 * small * small * (2.0 * from * from + 4.0 * from * from);
         decoder += 9.0 * large * large * (2.0 * from * from + from * from);
     }

@@ -10,8 +10,8 @@ use crate::config::{BurnInInputs, Config};
 use crate::env::{Env, Outcome};
 use crate::imagination::{burn_in, host_ints};
 use crate::replay::{Replay, StepId};
-use rem_kernels::sample;
 use crate::tokenizer::code_grid;
+use rem_kernels::sample;
 
 /// What one round of collection gave.
 #[derive(Clone, Debug, Default)]

@@ -147,134 +147,141 @@ pub fn burn_in(
     let seen = controller.look(code_grid(codes.clone(), tokens.reshape([batch * steps, k])));
     let [_, width] = seen.dims();
     let seen: Tensor<3> = seen.reshape([batch, steps, width]);
+    let taken = controller.action_gates();
     let mut state = controller.initial_state(batch);
     for t in 0..steps {
         let now: Tensor<2> = seen.clone().narrow(1, t, 1).squeeze_dim(1);
         let mut next = controller.take_in(now, state.clone());
         if inputs == BurnInInputs::ObservationsAndActions {
             let action = actions.clone().narrow(1, t, 1).squeeze_dim(1);
-            next = controller.act(action, next);
+            next = controller.take_in(taken.clone().select(0, action), next);
         }
         state = next.or_where_masked(state, &mask.clone().narrow(1, t, 1));
     }
     state
 }
 
-/// Dreams `steps` observations on from each start, with the policy's own actions, and tells what the
-/// controller can learn from it. `controller` has gradients; the world model has none.
+/// What was dreamt; rows are dreams.
+#[derive(Clone, Debug)]
+pub struct Rollout {
+    /// The controller's state before the first observation.
+    pub start: ControllerState,
+    /// `[batch, steps, K]`; the first is real
+    pub tokens: Tensor<3, Int>,
+    /// `[batch, steps - 1]`, those between the observations
+    pub actions: Tensor<2, Int>,
+    /// After each action, by dream.
+    pub rewards: Vec<Vec<f32>>,
+    pub ends: Vec<Vec<bool>>,
+}
+
+/// Dreams on from each start until there are `steps` observations, with the policy's own actions. Nothing
+/// here has gradients.
 pub fn imagine(
     controller: &ActorCritic,
     world_model: &WorldModel,
     codes: &Tensor<2>,
     starts: DreamStarts,
     steps: usize,
-    config: &config::ActorCritic,
+    inputs: BurnInInputs,
     rng: &mut impl Rng,
-) -> (Experience, DreamStats) {
-    let [batch, length, k] = starts.tokens.dims();
-    let warm = controller.valid_burn_in(codes, &starts, config.burn_in_inputs);
-    let context = world_model.context();
-    let actions = starts.actions;
-    let past_actions = (context > 1).then(|| actions.narrow(1, length - context, context - 1));
-    let mut dream = Dream::start(
-        world_model,
+) -> Rollout {
+    let [batch, length, _] = starts.tokens.dims();
+    let start = burn_in(
+        controller,
         codes,
-        starts
-            .tokens
-            .narrow(1, length - context, context)
-            .reshape([batch, context, k]),
-        past_actions,
+        starts.tokens.clone().narrow(1, 0, length - 1),
+        starts.actions.clone(),
+        starts.mask,
+        inputs,
     );
+    let context = world_model.context();
+    let past = (context > 1).then(|| starts.actions.narrow(1, length - context, context - 1));
+    let seen = starts.tokens.narrow(1, length - context, context);
+    let mut dream = Dream::start(world_model, codes, seen, past);
 
-    let mut state = warm;
-    let (mut logits, mut values, mut actions) = (Vec::new(), Vec::new(), Vec::new());
+    let mut state = start.clone();
+    let (mut tokens, mut actions) = (vec![dream.tokens()], Vec::new());
     let mut rewards = vec![Vec::with_capacity(steps); batch];
     let mut ends = vec![Vec::with_capacity(steps); batch];
-    for t in 0..steps {
+    for _ in 1..steps {
         state = controller.observe(code_grid(codes.clone(), dream.tokens()), state);
-        let heads = controller.heads(&state);
-        values.push(heads.values);
-        if t + 1 == steps {
-            break; // the last observation is only there for its value
-        }
-        let action = sample(heads.logits.clone().inner(), rng);
-        logits.push(heads.logits);
-        actions.push(action.clone());
+        let action = sample(controller.heads(&state).logits, rng);
         state = controller.act(action.clone(), state);
+        actions.push(action.clone());
         let step = dream.step(action, rng);
+        tokens.push(dream.tokens());
         for b in 0..batch {
             rewards[b].push(step.rewards[b]);
             ends[b].push(step.ends[b]);
         }
     }
-
-    let values: Tensor<2> = Tensor::stack(values, 1);
-    let value_rows = host(values.clone().inner().reshape([batch * steps]));
-    let used = steps - 1;
-    let (mut returns, mut weights) = (Vec::new(), Vec::new());
-    for b in 0..batch {
-        let row = &value_rows[b * steps..(b + 1) * steps];
-        let g = lambda_returns(
-            &rewards[b],
-            &ends[b],
-            row,
-            config.discount as f32,
-            config.lambda as f32,
-        );
-        returns.extend_from_slice(&g[..used]);
-        let over = ends[b].iter().scan(false, |over, end| {
-            let before = *over;
-            *over |= *end;
-            Some(before)
-        });
-        weights.extend(over.map(|over| match config.after_end {
-            AfterEnd::Ignore if over => 0.0f32,
-            _ => 1.0,
-        }));
-    }
-    let stats = DreamStats {
-        mean_return: rewards
-            .iter()
-            .zip(&ends)
-            .map(|(r, e)| {
-                let length = e.iter().position(|e| *e).map_or(used, |i| i + 1);
-                f64::from(r[..length].iter().sum::<f32>())
-            })
-            .sum::<f64>()
-            / batch as f64,
-        end_share: ends.iter().filter(|e| e.contains(&true)).count() as f64 / batch as f64,
-        mean_value: value_rows.iter().map(|v| f64::from(*v)).sum::<f64>() / value_rows.len() as f64,
-    };
-    let device = codes.device();
-    let table = |v: Vec<f32>| Tensor::<1>::from_floats(&v[..], &device).reshape([batch, used]);
-    let experience = Experience {
-        logits: Tensor::stack(logits, 1),
-        values: values.narrow(1, 0, used),
+    Rollout {
+        start,
+        tokens: Tensor::stack(tokens, 1),
         actions: Tensor::stack(actions, 1),
-        returns: table(returns),
-        weights: table(weights),
-    };
-    (experience, stats)
+        rewards,
+        ends,
+    }
 }
 
-impl ActorCritic {
-    /// Burn-in needs no gradient, so it runs on an inference copy.
-    fn valid_burn_in(
-        &self,
+impl Rollout {
+    /// What the controller, this time with gradients, can learn from it.
+    pub fn experience(
+        self,
+        controller: &ActorCritic,
         codes: &Tensor<2>,
-        starts: &DreamStarts,
-        inputs: BurnInInputs,
-    ) -> ControllerState {
-        use burn::module::Module;
-        let [_, steps] = starts.actions.dims();
-        burn_in(
-            &self.valid(),
-            codes,
-            starts.tokens.clone().narrow(1, 0, steps),
-            starts.actions.clone(),
-            starts.mask.clone(),
-            inputs,
-        )
+        config: &config::ActorCritic,
+    ) -> (Experience, DreamStats) {
+        let [batch, steps, _] = self.tokens.dims();
+        let (logits, values) =
+            controller.relive(codes, self.tokens, self.actions.clone(), self.start);
+        let value_rows = host(values.clone().inner().reshape([batch * steps]));
+        // The last observation is only there for its value.
+        let used = steps - 1;
+        let (mut returns, mut weights) = (Vec::new(), Vec::new());
+        for b in 0..batch {
+            let row = &value_rows[b * steps..(b + 1) * steps];
+            let g = lambda_returns(
+                &self.rewards[b],
+                &self.ends[b],
+                row,
+                config.discount as f32,
+                config.lambda as f32,
+            );
+            returns.extend_from_slice(&g[..used]);
+            let over = self.ends[b].iter().scan(false, |over, end| {
+                let before = *over;
+                *over |= *end;
+                Some(before)
+            });
+            weights.extend(over.map(|over| match config.after_end {
+                AfterEnd::Ignore if over => 0.0f32,
+                _ => 1.0,
+            }));
+        }
+        let stats = DreamStats {
+            mean_return: (self.rewards.iter().zip(&self.ends))
+                .map(|(r, e)| {
+                    let length = e.iter().position(|e| *e).map_or(used, |i| i + 1);
+                    f64::from(r[..length].iter().sum::<f32>())
+                })
+                .sum::<f64>()
+                / batch as f64,
+            end_share: self.ends.iter().filter(|e| e.contains(&true)).count() as f64 / batch as f64,
+            mean_value: value_rows.iter().map(|v| f64::from(*v)).sum::<f64>()
+                / value_rows.len() as f64,
+        };
+        let device = codes.device();
+        let table = |v: Vec<f32>| Tensor::<1>::from_floats(&v[..], &device).reshape([batch, used]);
+        let experience = Experience {
+            logits: logits.narrow(1, 0, used),
+            values: values.narrow(1, 0, used),
+            actions: self.actions,
+            returns: table(returns),
+            weights: table(weights),
+        };
+        (experience, stats)
     }
 }
 

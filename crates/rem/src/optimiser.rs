@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
+use rem_kernels::{Parameter, Step};
 
 use crate::config::{Optimise, Train};
 use crate::weights::{Array, Arrays};
@@ -76,16 +77,54 @@ impl AdamW {
         if !value.is_finite() {
             return Err(NotFinite(format!("the loss is {value}")));
         }
-        let grads = GradientsParams::from_grads(loss.backward(), &module);
-        let norm = global_norm(&module, &grads)?;
+        let mut gathered = Gathered::new(GradientsParams::from_grads(loss.backward(), &module));
+        module.visit(&mut gathered);
+        let norm = gathered.norm()?;
         self.steps += 1;
-        let mut update = Update {
-            scale: (self.clip / (norm + 1e-6)).min(1.0),
-            grads,
-            path: Vec::new(),
-            optimiser: self,
+        let scale = (self.clip / (norm + 1e-6)).min(1.0);
+        let parameters = (gathered.found.iter())
+            .map(|found| self.parameter(found, scale))
+            .collect();
+        let mut values = BTreeMap::new();
+        for (found, new) in gathered.found.iter().zip(rem_kernels::adamw(parameters)) {
+            let moments = Moments {
+                first: new.first,
+                second: new.second,
+            };
+            self.moments.insert(found.name.clone(), moments);
+            values.insert(found.name.clone(), new.value);
+        }
+        let path = Vec::new();
+        Ok((module.map(&mut Replace { values, path }), norm))
+    }
+
+    /// A parameter with its moments, which are taken out, and the constants of its step.
+    fn parameter(&mut self, found: &Found, gradient_scale: f64) -> Parameter {
+        let (first, second) = match self.moments.remove(&found.name) {
+            Some(m) => (m.first, m.second),
+            None => (found.gradient.zeros_like(), found.gradient.zeros_like()),
         };
-        Ok((module.map(&mut update), norm))
+        let t = self.steps as i32;
+        Parameter {
+            value: found.value.clone(),
+            gradient: found.gradient.clone(),
+            first,
+            second,
+            step: Step {
+                learning_rate: self.learning_rate,
+                beta_1: self.beta_1,
+                beta_2: self.beta_2,
+                epsilon: self.epsilon,
+                first_scale: 1.0 - self.beta_1.powi(t),
+                second_scale: (1.0 - self.beta_2.powi(t)).sqrt(),
+                kept: if self.group.decays(&found.name, found.rank) {
+                    1.0 - self.learning_rate * self.weight_decay
+                } else {
+                    1.0
+                },
+                gradient_scale,
+            },
+        }
     }
 
     /// The moments as arrays, by parameter; the count of steps is kept beside them.
@@ -125,56 +164,72 @@ impl AdamW {
     }
 }
 
-/// The norm over all gradients of a module.
-fn global_norm<M: Module>(module: &M, grads: &GradientsParams) -> Result<f64, NotFinite> {
-    struct Squares<'a> {
-        grads: &'a GradientsParams,
-        path: Vec<String>,
-        names: Vec<String>,
-        sums: Vec<Tensor<1>>,
-    }
-    impl ModuleVisitor for Squares<'_> {
-        fn enter_module(&mut self, name: &str, _container: &str) {
-            self.path.push(name.to_string());
-        }
-        fn exit_module(&mut self, _name: &str, _container: &str) {
-            self.path.pop();
-        }
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            if let Some(grad) = self.grads.get::<D>(param.id) {
-                self.sums.push(grad.square().sum());
-                self.names.push(self.path.join("."));
-            }
-        }
-    }
-    let mut squares = Squares {
-        grads,
-        path: Vec::new(),
-        names: Vec::new(),
-        sums: Vec::new(),
-    };
-    module.visit(&mut squares);
-    // One read of all sums: on a GPU each read waits for the device.
-    let sums: Vec<f32> = Tensor::cat(squares.sums, 0)
-        .try_into_vec_as()
-        .expect("the device answers");
-    if let Some(i) = sums.iter().position(|s| !s.is_finite()) {
-        return Err(NotFinite(format!(
-            "the gradient of `{}` is not finite",
-            squares.names[i]
-        )));
-    }
-    Ok(sums.iter().map(|s| f64::from(*s)).sum::<f64>().sqrt())
+/// A parameter that has a gradient, both flat.
+struct Found {
+    name: String,
+    rank: usize,
+    value: Tensor<1>,
+    gradient: Tensor<1>,
 }
 
-struct Update<'a> {
-    optimiser: &'a mut AdamW,
+/// The parameters of a module that have a gradient.
+struct Gathered {
     grads: GradientsParams,
-    scale: f64,
+    path: Vec<String>,
+    found: Vec<Found>,
+}
+
+impl Gathered {
+    fn new(grads: GradientsParams) -> Self {
+        Self {
+            grads,
+            path: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// The norm over all gradients.
+    fn norm(&self) -> Result<f64, NotFinite> {
+        let gradients: Vec<_> = self.found.iter().map(|f| f.gradient.clone()).collect();
+        let sums = rem_kernels::sums_of_squares(&gradients);
+        match sums.iter().position(|s| !s.is_finite()) {
+            Some(i) => Err(NotFinite(format!(
+                "the gradient of `{}` is not finite",
+                self.found[i].name
+            ))),
+            None => Ok(sums.iter().sum::<f64>().sqrt()),
+        }
+    }
+}
+
+impl ModuleVisitor for Gathered {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.to_string());
+    }
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(gradient) = self.grads.remove::<D>(param.id) else {
+            return;
+        };
+        let count = gradient.shape().num_elements();
+        self.found.push(Found {
+            name: self.path.join("."),
+            rank: D,
+            value: param.val().inner().reshape([count]),
+            gradient: gradient.reshape([count]),
+        });
+    }
+}
+
+/// Puts new values in the place of parameters.
+struct Replace {
+    values: BTreeMap<String, Tensor<1>>,
     path: Vec<String>,
 }
 
-impl ModuleMapper for Update<'_> {
+impl ModuleMapper for Replace {
     fn enter_module(&mut self, name: &str, _container: &str) {
         self.path.push(name.to_string());
     }
@@ -182,44 +237,12 @@ impl ModuleMapper for Update<'_> {
         self.path.pop();
     }
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(grad) = self.grads.remove::<D>(param.id) else {
+        let Some(value) = self.values.remove(&self.path.join(".")) else {
             return param;
         };
-        let o = &mut *self.optimiser;
-        let name = self.path.join(".");
-        let shape = grad.shape();
-        let count = shape.num_elements();
-        let grad: Tensor<1> = grad.reshape([count]).mul_scalar(self.scale);
-        let moments = match o.moments.remove(&name) {
-            Some(m) => Moments {
-                first: m.first.mul_scalar(o.beta_1) + grad.clone().mul_scalar(1.0 - o.beta_1),
-                second: m.second.mul_scalar(o.beta_2) + grad.square().mul_scalar(1.0 - o.beta_2),
-            },
-            None => Moments {
-                first: grad.clone().mul_scalar(1.0 - o.beta_1),
-                second: grad.square().mul_scalar(1.0 - o.beta_2),
-            },
-        };
-        let t = o.steps as i32;
-        let first_scale = 1.0 - o.beta_1.powi(t);
-        let second_scale = (1.0 - o.beta_2.powi(t)).sqrt();
-        let denominator = moments
-            .second
-            .clone()
-            .sqrt()
-            .div_scalar(second_scale)
-            .add_scalar(o.epsilon);
-        let step = (moments.first.clone() / denominator).mul_scalar(o.learning_rate / first_scale);
-        let kept = if o.group.decays(&name, D) {
-            1.0 - o.learning_rate * o.weight_decay
-        } else {
-            1.0
-        };
-        o.moments.insert(name, moments);
         param.map(|old| {
-            let tracked = old.is_require_grad();
-            let new = old.inner().mul_scalar(kept) - step.reshape(shape);
-            new.autodiff().set_require_grad(tracked)
+            let new = value.reshape(old.shape());
+            new.autodiff().set_require_grad(old.is_require_grad())
         })
     }
 }

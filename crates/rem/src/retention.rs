@@ -129,7 +129,9 @@ mod tests {
         let sin: Vec<f32> = rotation.sin.try_into_vec_as().unwrap();
         let angles = [2.0f32, 2.0, 2.0e-4, 2.0e-4];
         for i in 0..4 {
-            assert!((cos[i] - angles[i].cos()).abs() < 1e-6 && (sin[i] - angles[i].sin()).abs() < 1e-6);
+            assert!(
+                (cos[i] - angles[i].cos()).abs() < 1e-6 && (sin[i] - angles[i].sin()).abs() < 1e-6
+            );
         }
     }
 }

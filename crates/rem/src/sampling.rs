@@ -41,7 +41,9 @@ mod tests {
         let device = Device::flex();
         let logits = Tensor::<2>::from_floats([[-1e30, 0.0, 0.0], [0.0, 0.0, -1e30]], &device);
         let draws = Tensor::from_floats([0.0, 1.0 - f32::EPSILON / 2.0], &device);
-        let drawn: Vec<i64> = rem_kernels::sample(logits, draws).try_into_vec_as().unwrap();
+        let drawn: Vec<i64> = rem_kernels::sample(logits, draws)
+            .try_into_vec_as()
+            .unwrap();
         assert_eq!(drawn, [1, 1]);
     }
 }

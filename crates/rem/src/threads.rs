@@ -18,3 +18,9 @@ pub fn set(threads: usize) -> Result<usize> {
         })?;
     Ok(count)
 }
+
+/// Runs `work` on one of the worker threads. From outside them, every parallel step would wake two threads and
+/// put one to sleep, which for small models takes longer than the step.
+pub fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+    rayon::scope(|_| work())
+}

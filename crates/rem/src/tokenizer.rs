@@ -189,10 +189,7 @@ mod tests {
     fn small() -> (Tokenizer, config::Tokenizer) {
         let config = Config::load("debug", &[]).unwrap().tokenizer;
         let device = Device::flex().autodiff();
-        (
-            Tokenizer::new(&config, Precision::F32, &device),
-            config,
-        )
+        (Tokenizer::new(&config, Precision::F32, &device), config)
     }
 
     #[test]

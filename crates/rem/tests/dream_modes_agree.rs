@@ -51,7 +51,11 @@ fn the_network_in_any_pieces() {
                 );
                 let (last, _) = net.forward(piece.clone(), &now, Wanted::Last);
                 let (y, next) = net.forward(piece, &now, Wanted::All);
-                assert_agree("the last output alone", last, y.clone().narrow(1, length - 1, 1));
+                assert_agree(
+                    "the last output alone",
+                    last,
+                    y.clone().narrow(1, length - 1, 1),
+                );
                 out.push(y);
                 now = next;
                 start += length;

@@ -97,7 +97,7 @@ vectorised! {
         for (i, (target, (loss, log_sum))) in targets.iter().zip(results).enumerate() {
             let logits = &logits[i * classes..][..classes];
             let most = largest(logits);
-            let log = norm::sum_of(logits, |x| weight(x - most)).ln();
+            let log = norm::sum_of([logits], |[x]| weight(x - most)).ln();
             // Not by way of the sum below: a sure row's small loss would drown in a large maximum's rounding.
             *loss = (most - logits[*target as usize]) + log;
             *log_sum = most + log;

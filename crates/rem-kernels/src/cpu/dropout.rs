@@ -16,7 +16,9 @@ impl Dropout {
     pub fn place(self, place: u64) -> Self {
         Self {
             p: self.p,
-            seed: mix(self.seed.wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
+            seed: mix(self
+                .seed
+                .wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
         }
     }
 
@@ -30,7 +32,14 @@ impl Dropout {
             return;
         }
         let key = mix(self.seed ^ (row as u64).wrapping_mul(0xd134_2543_de82_ef95));
-        drop_row(level, values, key as u32, (key >> 32) as u32, threshold(self.p), 1.0 / (1.0 - self.p));
+        drop_row(
+            level,
+            values,
+            key as u32,
+            (key >> 32) as u32,
+            threshold(self.p),
+            1.0 / (1.0 - self.p),
+        );
     }
 }
 
@@ -91,10 +100,18 @@ mod tests {
             })
             .collect();
         let both = |a: f32, b: f32| usize::from(a == 0.0 && b == 0.0);
-        let across: usize = rows.iter().map(|r| r.windows(2).map(|w| both(w[0], w[1])).sum::<usize>()).sum();
+        let across: usize = rows
+            .iter()
+            .map(|r| r.windows(2).map(|w| both(w[0], w[1])).sum::<usize>())
+            .sum();
         let down: usize = rows
             .windows(2)
-            .map(|r| r[0].iter().zip(&r[1]).map(|(a, b)| both(*a, *b)).sum::<usize>())
+            .map(|r| {
+                r[0].iter()
+                    .zip(&r[1])
+                    .map(|(a, b)| both(*a, *b))
+                    .sum::<usize>()
+            })
             .sum();
         for count in [across, down] {
             let share = count as f32 / (512.0 * 511.0);

@@ -112,7 +112,12 @@ mod tests {
         assert!(worst(sigmoid, |x| 1.0 / (1.0 + (-x).exp()), false) < 2e-7);
         assert!(worst(tanh, f64::tanh, false) < 4e-7);
         // Φ by its own integral is not in the standard library: these stand for the whole curve.
-        for (x, e) in [(0.0, 0.0), (0.5, 0.520_499_88), (1.0, 0.842_700_8), (-2.0, -0.995_322_27)] {
+        for (x, e) in [
+            (0.0, 0.0),
+            (0.5, 0.520_499_88),
+            (1.0, 0.842_700_8),
+            (-2.0, -0.995_322_27),
+        ] {
             assert!((erf(x) - e).abs() < 4e-7, "erf({x}) = {}", erf(x));
         }
     }
@@ -124,7 +129,11 @@ mod tests {
             for i in -60..60 {
                 let x = i as f32 / 10.0;
                 let found = (f(x + 0.01) - f(x - 0.01)) / 0.02;
-                assert!((found - slope(x)).abs() < 2e-4, "at {x}: {found} and {}", slope(x));
+                assert!(
+                    (found - slope(x)).abs() < 2e-4,
+                    "at {x}: {found} and {}",
+                    slope(x)
+                );
             }
         }
     }

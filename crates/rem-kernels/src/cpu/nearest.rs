@@ -60,7 +60,7 @@ pub fn nearest(level: Level, rows: &[f32], codes: &[f32], width: usize, out: &mu
 vectorised! {
     fn squared_norms(codes: &[f32], width: usize, norms: &mut [f32]) {
         for (norm, code) in norms.iter_mut().zip(codes.chunks_exact(width)) {
-            *norm = norm::dot(code, code);
+            *norm = norm::sum_of([code], |[x]| x * x);
         }
     }
 }

@@ -6,46 +6,32 @@ use super::math;
 /// Added to variances.
 pub const EPSILON: f32 = 1e-6;
 
-/// The sum of a slice in sixteen lanes: a fixed order that vectorises.
+/// The sum of a function of slices of one length, in a fixed order. Sixteen lanes, then a tree.
 #[inline(always)]
-pub fn sum_of(values: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+pub fn sum_of<const N: usize>(slices: [&[f32]; N], f: impl Fn([f32; N]) -> f32) -> f32 {
+    let parts = slices.map(|slice| slice.as_chunks::<16>());
     let mut lanes = [0f32; 16];
-    let chunks = values.chunks_exact(16);
-    let rest = chunks.remainder();
-    for chunk in chunks {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *lane += f(*x);
+    for i in 0..parts[0].0.len() {
+        let chunk = parts.map(|(whole, _)| &whole[i]);
+        for (lane, sum) in lanes.iter_mut().enumerate() {
+            *sum += f(chunk.map(|x| x[lane]));
         }
     }
-    for (lane, x) in lanes.iter_mut().zip(rest) {
-        *lane += f(*x);
-    }
-    lanes.iter().sum()
-}
-
-/// The sum of the products of two slices, as [`sum_of`].
-#[inline(always)]
-pub fn dot(a: &[f32], b: &[f32]) -> f32 {
-    let mut lanes = [0f32; 16];
-    let (a, b) = (a.chunks_exact(16), b.chunks_exact(16));
-    let (ra, rb) = (a.remainder(), b.remainder());
-    for (a, b) in a.zip(b) {
-        for ((lane, a), b) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += a * b;
-        }
-    }
-    for ((lane, a), b) in lanes.iter_mut().zip(ra).zip(rb) {
-        *lane += a * b;
-    }
-    lanes.iter().sum()
+    // Through memory: the compiler would otherwise cut the loop's registers to fit the additions below.
+    let lanes = std::hint::black_box(lanes);
+    let eight: [f32; 8] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 8]);
+    let four: [f32; 4] = std::array::from_fn(|lane| eight[lane] + eight[lane + 4]);
+    let sum = (four[0] + four[2]) + (four[1] + four[3]);
+    let rest = parts.map(|(_, rest)| rest);
+    (0..rest[0].len()).fold(sum, |sum, i| sum + f(rest.map(|x| x[i])))
 }
 
 /// Mean and 1 / standard deviation.
 #[inline(always)]
 fn moments(x: &[f32]) -> (f32, f32) {
     let count = x.len() as f32;
-    let mean = sum_of(x, |x| x) / count;
-    let variance = sum_of(x, |x| (x - mean) * (x - mean)) / count;
+    let mean = sum_of([x], |[x]| x) / count;
+    let variance = sum_of([x], |[x]| (x - mean) * (x - mean)) / count;
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 
@@ -65,22 +51,9 @@ vectorised! {
     pub fn layer_norm_back(x: &[f32], gamma: &[f32], dz: &mut [f32], d_gamma: &mut [f32], d_beta: &mut [f32]) {
         let (mean, scale) = moments(x);
         let count = x.len() as f32;
-        let (mut sum, mut along) = ([0f32; 16], [0f32; 16]);
-        let width = x.len() / 16 * 16;
-        for i in (0..width).step_by(16) {
-            for l in 0..16 {
-                let g = dz[i + l] * gamma[i + l];
-                sum[l] += g;
-                along[l] += g * (x[i + l] - mean);
-            }
-        }
-        for i in width..x.len() {
-            let g = dz[i] * gamma[i];
-            sum[i - width] += g;
-            along[i - width] += g * (x[i] - mean);
-        }
-        let sum = sum.iter().sum::<f32>() / count;
-        let along = along.iter().sum::<f32>() * scale * scale / count;
+        let sum = sum_of([dz, gamma], |[d, g]| d * g) / count;
+        let along = sum_of([dz, gamma, x], |[d, g, x]| d * g * (x - mean));
+        let along = along * scale * scale / count;
         for ((((dz, x), g), dg), db) in dz.iter_mut().zip(x).zip(gamma).zip(d_gamma).zip(d_beta) {
             let centred = x - mean;
             *dg += *dz * centred * scale;
@@ -118,9 +91,9 @@ vectorised! {
                 *dg = *dz * normed * (s * (1.0 + g * (1.0 - s)));
                 *dz *= g * s;
             }
-            let sum = sum_of(dz, |d| d) / count;
+            let sum = sum_of([dz], |[d]| d) / count;
             // The mean of d * (x - mean): the sum over d times the mean drops out of d * x.
-            let along = (dot(dz, x) / count - sum * mean) * scale * scale;
+            let along = (sum_of([dz, x], |[d, x]| d * x) / count - sum * mean) * scale * scale;
             for (dz, x) in dz.iter_mut().zip(x) {
                 *dz = (*dz - sum - (x - mean) * along) * scale;
             }

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use super::level::{Level, vectorised};
 use super::math::relu;
+use super::norm::sum_of;
 use super::scratch::Scratch;
 
 /// Elements from which work is worth a second thread, and about how many a thread takes at a time.
@@ -126,27 +127,6 @@ vectorised! {
 fn length(channels: &[f32]) -> f32 {
     let sum = sum_of([channels], |[x]| relu(x) * relu(x));
     (if sum < FLOOR { FLOOR } else { sum }).sqrt()
-}
-
-/// The sum of a function of slices of one length, in a fixed order. Not the one of the norms: with as little
-/// to do per element as here, lanes added up one after the other take longer than the rest.
-#[inline(always)]
-fn sum_of<const N: usize>(slices: [&[f32]; N], f: impl Fn([f32; N]) -> f32) -> f32 {
-    let parts = slices.map(|slice| slice.as_chunks::<16>());
-    let mut lanes = [0f32; 16];
-    for i in 0..parts[0].0.len() {
-        let chunk = parts.map(|(whole, _)| &whole[i]);
-        for (lane, sum) in lanes.iter_mut().enumerate() {
-            *sum += f(chunk.map(|x| x[lane]));
-        }
-    }
-    // Through memory: the compiler would otherwise cut the loop's registers to fit the additions below.
-    let lanes = std::hint::black_box(lanes);
-    let eight: [f32; 8] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 8]);
-    let four: [f32; 4] = std::array::from_fn(|lane| eight[lane] + eight[lane + 4]);
-    let sum = (four[0] + four[2]) + (four[1] + four[3]);
-    let rest = parts.map(|(_, rest)| rest);
-    (0..rest[0].len()).fold(sum, |sum, i| sum + f(rest.map(|x| x[i])))
 }
 
 vectorised! {

@@ -3,10 +3,15 @@
 //!
 //! Every sum is formed by one thread in one order: results do not depend on the number of threads.
 
+mod transposed;
+
+pub(crate) use transposed::pack_steps;
+pub use transposed::transposed_product;
+
 use rayon::prelude::*;
 
 use super::scratch::Scratch;
-use super::tile::{self, Job, MAX_HEIGHT, PANEL, Tile};
+use super::tile::{self, Job, PANEL, Tile};
 
 /// A matrix that can give its rows one by one.
 pub trait Rows: Sync {
@@ -107,7 +112,11 @@ impl<In: super::scratch::Plain + Default> Panels<In> {
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize, *const In)> {
         (0..self.columns).step_by(PANEL).map(|first| {
             let count = PANEL.min(self.columns - first);
-            (first, count, self.data[first * self.steps * self.step..].as_ptr())
+            (
+                first,
+                count,
+                self.data[first * self.steps * self.step..].as_ptr(),
+            )
         })
     }
 }
@@ -115,8 +124,15 @@ impl<In: super::scratch::Plain + Default> Panels<In> {
 /// Elements from which work is worth a second thread.
 const PARALLEL_FROM: usize = 16 * 1024;
 
-/// Rows that a thread takes at a time.
-const BLOCK: usize = 96;
+/// Rows that a thread takes at a time: many, for the sake of the panels that they share, but not so many that
+/// threads wait for the last. Not by the number of threads: `finish` may add up over a block.
+fn block(rows: usize) -> usize {
+    match rows {
+        0..384 => 24,
+        384..4096 => 48,
+        _ => 96,
+    }
+}
 
 /// `out = a · b`, then `finish(first_row, rows)` on each block of finished rows.
 pub fn product<T: Tile>(
@@ -131,10 +147,11 @@ pub fn product<T: Tile>(
     assert_eq!(out.len(), rows * columns);
     assert_eq!(b.steps, depth.div_ceil(T::STEP));
     if rows * columns * depth < 32 * PARALLEL_FROM {
-        for (i, out) in out.chunks_mut(BLOCK * columns).enumerate() {
-            let converted = convert(tile, a, i * BLOCK, out.len() / columns);
+        let block = block(rows);
+        for (i, out) in out.chunks_mut(block * columns).enumerate() {
+            let converted = convert(tile, a, i * block, out.len() / columns);
             multiply_add(tile, &converted, b, out, false);
-            finish(i * BLOCK, out);
+            finish(i * block, out);
         }
         return;
     }
@@ -143,25 +160,42 @@ pub fn product<T: Tile>(
         // Too few rows for all threads: they share the columns.
         let converted = convert(tile, a, 0, rows);
         let out = &SharedMut(out.as_mut_ptr());
-        let panels: Vec<_> = b.iter().map(|(first, count, b)| (first, count, Shared(b))).collect();
+        let panels: Vec<_> = b
+            .iter()
+            .map(|(first, count, b)| (first, count, Shared(b)))
+            .collect();
         let group = panels.len().div_ceil(threads);
         panels.par_chunks(group).for_each(|panels| {
             for (first, count, b) in panels {
                 // SAFETY: panels write disjoint columns of `out`, which has `rows` rows.
-                unsafe { multiply_panel(tile, &converted, b.0, out.0.add(*first), columns, rows, *count, false) };
+                unsafe {
+                    multiply_panel(
+                        tile,
+                        &converted,
+                        b.0,
+                        out.0.add(*first),
+                        columns,
+                        rows,
+                        *count,
+                        false,
+                    )
+                };
             }
         });
         // SAFETY: all writers are done; this is the slice that came in.
-        finish(0, unsafe { std::slice::from_raw_parts_mut(out.0, rows * columns) });
+        finish(0, unsafe {
+            std::slice::from_raw_parts_mut(out.0, rows * columns)
+        });
         return;
     }
-    // Not by the number of threads: `finish` may add up over a block.
-    let block = if rows < 8 * BLOCK { BLOCK / 4 } else { BLOCK };
-    out.par_chunks_mut(block * columns).enumerate().for_each(|(i, out)| {
-        let converted = convert(tile, a, i * block, out.len() / columns);
-        multiply_add(tile, &converted, b, out, false);
-        finish(i * block, out);
-    });
+    let block = block(rows);
+    out.par_chunks_mut(block * columns)
+        .enumerate()
+        .for_each(|(i, out)| {
+            let converted = convert(tile, a, i * block, out.len() / columns);
+            multiply_add(tile, &converted, b, out, false);
+            finish(i * block, out);
+        });
 }
 
 #[derive(Clone, Copy)]
@@ -211,7 +245,18 @@ pub fn multiply_add<T: Tile>(
     assert!(a.data.len() >= rows * a.depth && a.steps == b.steps);
     for (first, count, b) in b.iter() {
         // SAFETY: `out` has `rows` rows of `columns`, and the panel lies within them.
-        unsafe { multiply_panel(tile, a, b, out.as_mut_ptr().add(first), columns, rows, count, add) };
+        unsafe {
+            multiply_panel(
+                tile,
+                a,
+                b,
+                out.as_mut_ptr().add(first),
+                columns,
+                rows,
+                count,
+                add,
+            )
+        };
     }
 }
 
@@ -251,172 +296,6 @@ unsafe fn multiply_panel<T: Tile>(
     }
 }
 
-/// Rows of A and B that go into a transposed product at a time.
-const SLAB: usize = 512;
-
-/// `out = aᵀ · b`, summed over the rows of both: a weight gradient.
-pub fn transposed_product<T: Tile>(tile: T, a: &impl Rows, b: &impl Rows, rows: usize, out: &mut [f32]) {
-    let (height, columns) = (a.width(), b.width());
-    assert_eq!(out.len(), height * columns);
-    if rows == 0 {
-        return out.fill(0.0);
-    }
-    let slab = SLAB.min(rows.next_multiple_of(2 * LINE));
-    let words = slab / T::STEP;
-    // aᵀ: for each of its rows the words along k; a word is a step's worth of elements.
-    let mut turned = Scratch::<u32>::new(height * words);
-    let mut panels = Panels::empty::<T>(words, columns);
-    for first in (0..rows).step_by(slab) {
-        let count = slab.min(rows - first);
-        let used = count.div_ceil(T::STEP);
-        panels.steps = used;
-        let to = &SharedMut(turned.as_mut_ptr());
-        let packed = &SharedMut(panels.data.as_mut_ptr());
-        let lines = used.div_ceil(LINE);
-        let work = |line: usize| {
-            let start = first + line * LINE * T::STEP;
-            let count = (LINE * T::STEP).min(first + count - start);
-            let step = line * LINE;
-            // SAFETY: each line writes its own words of every row, and its own steps of every panel.
-            unsafe {
-                turn(tile, a, start, count, to.0.add(step), words);
-                pack_steps(tile, b, start, count, packed.0, step, used);
-            }
-        };
-        let small = height * columns * count < 32 * PARALLEL_FROM;
-        if small {
-            (0..lines).for_each(work);
-        } else {
-            (0..lines).into_par_iter().for_each(work);
-        }
-        let turned = &Shared(turned.as_ptr());
-        let panels = &panels;
-        let rows_of_tiles = |(i, out): (usize, &mut [f32])| {
-            let rows = out.len() / columns;
-            for (column, width, b) in panels.iter() {
-                let mut row = 0;
-                while row < rows {
-                    let tall = tile::height(rows - row);
-                    let real = tall.min(rows - row);
-                    let at = |r: usize| row + r.min(real - 1);
-                    let job = Job {
-                        // SAFETY: rows of `turned`, each of `words` words.
-                        a: std::array::from_fn(|r| unsafe {
-                            turned.0.add((i * GROUP + at(r)) * words).cast()
-                        }),
-                        segments: &[0],
-                        steps: used,
-                        b,
-                        c: std::array::from_fn(|r| out[at(r) * columns + column..].as_mut_ptr()),
-                        rows: real,
-                        columns: width,
-                        add: first > 0,
-                    };
-                    // SAFETY: `used` words are initialised in each row and panel.
-                    unsafe { tile.run(&job) };
-                    row += tall;
-                }
-            }
-        };
-        if small {
-            out.chunks_mut(GROUP * columns).enumerate().for_each(rows_of_tiles);
-        } else {
-            out.par_chunks_mut(GROUP * columns).enumerate().for_each(rows_of_tiles);
-        }
-    }
-}
-
-/// Rows of a transposed product that a thread takes at a time.
-const GROUP: usize = 2 * MAX_HEIGHT;
-
-/// Words of a cache line.
-const LINE: usize = 16;
-
-/// Writes `count` rows of `a` as a line of words in each row of the transposed matrix.
-/// # Safety
-/// `to` has `a.width()` rows, `stride` words apart, with [`LINE`] writable words each.
-unsafe fn turn<T: Tile>(tile: T, a: &impl Rows, first: usize, count: usize, to: *mut u32, stride: usize) {
-    let width = a.width();
-    let mut words = Scratch::<u32>::new(LINE * width);
-    let mut buffers = [Scratch::new(width), Scratch::new(width)];
-    for (i, words) in words.chunks_exact_mut(width).enumerate() {
-        let start = i * T::STEP;
-        let real = count.saturating_sub(start).min(T::STEP);
-        if real == 0 {
-            words.fill(0);
-            continue;
-        }
-        let [even, odd] = &mut buffers;
-        let even = a.row(first + start, even);
-        // SAFETY: a word is as large as a step's elements.
-        let to = unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), width * T::STEP) };
-        if real == 1 {
-            tile.interleave(&[even], to);
-        } else {
-            tile.interleave(&[even, a.row(first + start + 1, odd)], to);
-        }
-    }
-    for column in 0..width {
-        // SAFETY: the caller's promise.
-        let to = unsafe { &mut *to.add(column * stride).cast::<[u32; LINE]>() };
-        for (i, to) in to.iter_mut().enumerate() {
-            *to = words[i * width + column];
-        }
-    }
-}
-
-/// Writes `count` rows of `b` as steps of all panels, from `step` on.
-/// # Safety
-/// `to` holds panels of `steps` steps.
-pub(crate) unsafe fn pack_steps<T: Tile>(
-    tile: T,
-    b: &impl Rows,
-    first: usize,
-    count: usize,
-    to: *mut T::In,
-    step: usize,
-    steps: usize,
-) {
-    let columns = b.width();
-    let mut buffers = [Scratch::new(columns), Scratch::new(columns)];
-    let last = columns / PANEL * PANEL;
-    let mut tail = [[0f32; PANEL]; 2];
-    for i in 0..count.div_ceil(T::STEP) {
-        let start = i * T::STEP;
-        let real = (count - start).min(T::STEP);
-        let [even, odd] = &mut buffers;
-        let even = b.row(first + start, even);
-        let odd = if real == 2 { b.row(first + start + 1, odd) } else { &[] };
-        for column in (0..last).step_by(PANEL) {
-            // SAFETY: step `step + i` of the panel that begins at `column`.
-            let to = unsafe {
-                let at = (column * steps + (step + i) * PANEL) * T::STEP;
-                std::slice::from_raw_parts_mut(to.add(at), PANEL * T::STEP)
-            };
-            let even = &even[column..column + PANEL];
-            if real == 1 {
-                tile.interleave(&[even], to);
-            } else {
-                tile.interleave(&[even, &odd[column..column + PANEL]], to);
-            }
-        }
-        if last < columns {
-            let width = tile::width(columns - last);
-            tail[0][..columns - last].copy_from_slice(&even[last..]);
-            if real == 2 {
-                tail[1][..columns - last].copy_from_slice(&odd[last..]);
-            }
-            // SAFETY: step `step + i` of the last panel.
-            let to = unsafe {
-                let at = (last * steps + (step + i) * width) * T::STEP;
-                std::slice::from_raw_parts_mut(to.add(at), width * T::STEP)
-            };
-            let rows = tail.each_ref().map(|row| &row[..width]);
-            tile.interleave(&rows[..real], to);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -450,7 +329,13 @@ mod tests {
                         let panels = Panels::pack(tile, 1, k, n, fill);
                         product(tile, &Dense::new(&a, k), &panels, &mut out, |_, _| {});
                     });
-                    testing::close(&out, &expected, k, precision, &format!("{level:?} {m} {k} {n}"));
+                    testing::close(
+                        &out,
+                        &expected,
+                        k,
+                        precision,
+                        &format!("{level:?} {m} {k} {n}"),
+                    );
                 }
             }
         }
@@ -468,7 +353,13 @@ mod tests {
                     with_tile!(level, precision, tile => {
                         transposed_product(tile, &Dense::new(&a, m), &Dense::new(&b, n), k, &mut out);
                     });
-                    testing::close(&out, &expected, k, precision, &format!("{level:?} {m} {k} {n}"));
+                    testing::close(
+                        &out,
+                        &expected,
+                        k,
+                        precision,
+                        &format!("{level:?} {m} {k} {n}"),
+                    );
                 }
             }
         }
@@ -479,7 +370,10 @@ mod tests {
         let (m, k, n) = (700, 130, 96);
         let (a, b) = (numbers(m * k, 1), numbers(m * n, 2));
         let run = |threads: usize| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let pool = rayon::ThreadPoolBuilder::new()
+                .num_threads(threads)
+                .build()
+                .unwrap();
             let mut out = vec![0f32; k * n];
             let level = Level::of_this_machine();
             pool.install(|| {

@@ -6,6 +6,10 @@
 //! Legend: q, k, v are queries, keys and values with the rotation in q and k; η is the decay of a head;
 //! S the state before a piece; A the masked scores of a piece; G the gradient of the state after it.
 
+mod backward;
+
+pub use backward::backward;
+
 use rayon::prelude::*;
 
 use super::level::{Level, vectorised};
@@ -51,7 +55,12 @@ impl Plan<'_> {
         self.trajectory_outputs() + self.batch * self.predicted * self.block_tokens
     }
     fn trajectory_outputs(&self) -> usize {
-        self.batch * if self.last_only { self.pieces() } else { self.tokens }
+        self.batch
+            * if self.last_only {
+                self.pieces()
+            } else {
+                self.tokens
+            }
     }
     /// The row that an output belongs to.
     pub fn row_of(&self, output: usize) -> usize {
@@ -89,7 +98,9 @@ impl Plan<'_> {
         let first_query = if self.last_only { self.piece - 1 } else { 0 };
         Part {
             row,
-            output: self.output_of(row + first_query).expect("a query has an output"),
+            output: self
+                .output_of(row + first_query)
+                .expect("a query has an output"),
             turn: start,
             len: self.piece,
             first_query,
@@ -147,7 +158,12 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     fn new(plan: &'a Plan<'a>, level: Level, head: usize) -> Self {
         let powers = &plan.powers[head * plan.powers_per_head..][..plan.powers_per_head];
-        Self { plan, level, head, powers }
+        Self {
+            plan,
+            level,
+            head,
+            powers,
+        }
     }
 
     /// Queries, keys and values of a part, rotated, a row of `head_dim` each.
@@ -161,7 +177,11 @@ impl<'a> Head<'a> {
         }
         let (mut k, mut v) = (Scratch::new(part.len * dim), Scratch::new(part.len * dim));
         let scale = 1.0 / (dim as f32).sqrt();
-        for (i, (k, v)) in k.chunks_exact_mut(dim).zip(v.chunks_exact_mut(dim)).enumerate() {
+        for (i, (k, v)) in k
+            .chunks_exact_mut(dim)
+            .zip(v.chunks_exact_mut(dim))
+            .enumerate()
+        {
             let row = &p.keys_values[2 * (part.row + i) * width + self.head * dim..];
             let (cos, sin) = self.turn(part, i);
             rotate(self.level, &row[..dim], cos, sin, scale, k);
@@ -178,7 +198,13 @@ impl<'a> Head<'a> {
     }
 
     /// A = (q kᵀ) ∘ D, `[queries, len]`.
-    fn scores<T: Tile>(&self, tile: T, q: &Converted<T::In>, k: &[f32], part: Part) -> Scratch<f32> {
+    fn scores<T: Tile>(
+        &self,
+        tile: T,
+        q: &Converted<T::In>,
+        k: &[f32],
+        part: Part,
+    ) -> Scratch<f32> {
         let mut scores = Scratch::new(part.queries() * part.len);
         let turned = panels_of_turned(tile, k, part.len, self.plan.head_dim);
         multiply_add(tile, q, &turned, &mut scores, false);
@@ -203,7 +229,11 @@ impl<'a> Head<'a> {
     /// Rows times η to a power that depends on the row.
     fn scaled(&self, x: &[f32], power: impl Fn(usize) -> usize) -> Scratch<f32> {
         let mut scaled = Scratch::new(x.len());
-        for (i, (to, x)) in scaled.chunks_exact_mut(self.plan.head_dim).zip(x.chunks_exact(self.plan.head_dim)).enumerate() {
+        for (i, (to, x)) in scaled
+            .chunks_exact_mut(self.plan.head_dim)
+            .zip(x.chunks_exact(self.plan.head_dim))
+            .enumerate()
+        {
             scale(self.level, x, self.powers[power(i)], to);
         }
         scaled
@@ -296,6 +326,17 @@ pub fn forward<T: Tile>(
         // SAFETY: each task has its own states.
         let states = unsafe { std::slice::from_raw_parts_mut(states.0.add(task * own), own) };
         let start = start.map(|s| &s[task * len..(task + 1) * len]);
+        if plan.tokens == 1 && plan.predicted == 0 {
+            let part = plan.trajectory_part(batch, 0);
+            let [q, k, v] = h.load(p, part);
+            // SAFETY: each task writes its own head's columns of its own rows.
+            let out = unsafe {
+                let at = part.output * plan.width() + head * plan.head_dim;
+                std::slice::from_raw_parts_mut(shared.0.add(at), plan.head_dim)
+            };
+            one_token(h.level, [&q, &k, &v], h.powers[1], start, states, out);
+            return;
+        }
         for piece in 0..=plan.pieces() {
             let (before, after) = states.split_at_mut(piece * len);
             let state = match piece {
@@ -313,7 +354,13 @@ pub fn forward<T: Tile>(
                     let weighted = h.scaled(&k, |i| part.len - 1 - i);
                     let weighted = turned(h.level, &weighted, part.len, plan.head_dim);
                     let after = &mut after[..len];
-                    multiply_add(tile, &rows_of(tile, &weighted, part.len), &values, after, false);
+                    multiply_add(
+                        tile,
+                        &rows_of(tile, &weighted, part.len),
+                        &values,
+                        after,
+                        false,
+                    );
                     if let Some(state) = state {
                         scale_into(h.level, after, state, h.powers[part.len], true);
                     }
@@ -329,6 +376,34 @@ pub fn forward<T: Tile>(
         }
     };
     each_task(plan, work);
+}
+
+vectorised! {
+    /// The recurrent form: `next = η S + k ⊗ v`, `out = q · next`.
+    fn one_token(
+        qkv: [&[f32]; 3],
+        decay: f32,
+        state: Option<&[f32]>,
+        next: &mut [f32],
+        out: &mut [f32],
+    ) {
+        let [q, k, v] = qkv;
+        let dim = v.len();
+        out.fill(0.0);
+        for (i, next) in next.chunks_exact_mut(dim).enumerate() {
+            match state {
+                Some(state) => {
+                    for ((n, s), v) in next.iter_mut().zip(&state[i * dim..]).zip(v) {
+                        *n = s * decay + k[i] * v;
+                    }
+                }
+                None => next.iter_mut().zip(v).for_each(|(n, v)| *n = k[i] * v),
+            }
+            for (o, n) in out.iter_mut().zip(&*next) {
+                *o += q[i] * n;
+            }
+        }
+    }
 }
 
 /// Runs `work` for every batch element and head.
@@ -365,11 +440,19 @@ impl Head<'_> {
             self.weigh_by_distance(part, &mut result);
         }
         let scores = self.scores(tile, &queries, k, part);
-        multiply_add(tile, &rows_of(tile, &scores, part.len), values, &mut result, state.is_some());
+        multiply_add(
+            tile,
+            &rows_of(tile, &scores, part.len),
+            values,
+            &mut result,
+            state.is_some(),
+        );
         for (i, row) in result.chunks_exact(dim).enumerate() {
             // SAFETY: the caller's promise.
             unsafe {
-                let to = out.0.add((part.output + i) * self.plan.width() + self.head * dim);
+                let to = out
+                    .0
+                    .add((part.output + i) * self.plan.width() + self.head * dim);
                 std::slice::from_raw_parts_mut(to, dim).copy_from_slice(row);
             }
         }
@@ -387,157 +470,6 @@ vectorised! {
     fn times(x: &mut [f32], by: f32) {
         for x in x {
             *x *= by;
-        }
-    }
-}
-
-/// The gradients of queries, keys and values, written where those are in `p`; what is beside the queries
-/// is left as it was.
-/// # Shapes
-/// - `start`, `states`: as [`forward`] had and left them; `d_out`: `[outputs, width]`
-pub fn backward<T: Tile>(
-    tile: T,
-    plan: &Plan,
-    p: Projections,
-    start: Option<&[f32]>,
-    states: &[f32],
-    d_out: &[f32],
-    d_queries: &mut [f32],
-    d_keys_values: &mut [f32],
-) {
-    assert_eq!(d_queries.len(), p.queries.len());
-    assert_eq!(d_keys_values.len(), p.keys_values.len());
-    let (own, len, dim) = (plan.pieces() * plan.state_len(), plan.state_len(), plan.head_dim);
-    let d_p = &[SharedMut(d_queries.as_mut_ptr()), SharedMut(d_keys_values.as_mut_ptr())];
-    let work = |task: usize| {
-        let (batch, head) = (task / plan.heads, task % plan.heads);
-        let h = Head::new(plan, tile.level(), head);
-        // G: the gradient of the state after the piece; none yet after the last.
-        let mut after: Option<Scratch<f32>> = None;
-        for piece in (0..=plan.pieces()).rev() {
-            let state = match piece {
-                0 => start.map(|s| &s[task * len..(task + 1) * len]),
-                _ => Some(&states[task * own + (piece - 1) * len..][..len]),
-            };
-            // Sᵀ as the second factor of d_out · Sᵀ.
-            let state = state.map(|s| panels_of_turned(tile, s, dim, dim));
-            let has_state = state.is_some();
-            let mut before: Option<Scratch<f32>> = None;
-            if (plan.first_predicted..plan.first_predicted + plan.predicted).contains(&piece) {
-                let part = plan.predicted_part(batch, piece - plan.first_predicted);
-                let d_state = h.part_back(tile, part, p, state.as_ref(), None, d_out, d_p);
-                before = has_state.then_some(d_state).flatten();
-            }
-            if piece < plan.pieces() {
-                let part = plan.trajectory_part(batch, piece);
-                let d_state = h.part_back(tile, part, p, state.as_ref(), after.as_deref(), d_out, d_p);
-                if has_state {
-                    let mut total = d_state.expect("there is a state");
-                    if let Some(before) = &before {
-                        scale_into(h.level, &mut total, before, 1.0, true);
-                    }
-                    if let Some(after) = &after {
-                        scale_into(h.level, &mut total, after, h.powers[part.len], true);
-                    }
-                    before = Some(total);
-                }
-            }
-            after = before;
-        }
-    };
-    each_task(plan, work);
-}
-
-impl Head<'_> {
-    /// Gradients of one part; returns what it adds to the gradient of the state before it.
-    #[allow(clippy::too_many_arguments)]
-    fn part_back<T: Tile>(
-        &self,
-        tile: T,
-        part: Part,
-        p: Projections,
-        state_turned: Option<&Panels<T::In>>,
-        after: Option<&[f32]>,
-        d_out: &[f32],
-        d_p: &[SharedMut<f32>; 2],
-    ) -> Option<Scratch<f32>> {
-        let (dim, width, len, level) = (self.plan.head_dim, self.plan.width(), part.len, self.level);
-        let queries = part.queries();
-        let [q, k, v] = self.load(p, part);
-        let mut d = Scratch::<f32>::new(queries * dim);
-        for (i, d) in d.chunks_exact_mut(dim).enumerate() {
-            d.copy_from_slice(&d_out[(part.output + i) * width + self.head * dim..][..dim]);
-        }
-        let d_rows = rows_of(tile, &d, dim);
-        let d_panels = panels_of(tile, &d, queries, dim);
-
-        // dA = (d vᵀ) ∘ D
-        let mut d_scores = Scratch::<f32>::new(queries * len);
-        multiply_add(tile, &d_rows, &panels_of_turned(tile, &v, len, dim), &mut d_scores, false);
-        self.mask(&mut d_scores, part);
-        let scores = self.scores(tile, &rows_of(tile, &q, dim), &k, part);
-
-        // dq = dA k + ξ ∘ (d Sᵀ)
-        let mut d_q = Scratch::<f32>::new(queries * dim);
-        if let Some(state) = state_turned {
-            multiply_add(tile, &d_rows, state, &mut d_q, false);
-            self.weigh_by_distance(part, &mut d_q);
-        }
-        let add = state_turned.is_some();
-        multiply_add(tile, &rows_of(tile, &d_scores, len), &panels_of(tile, &k, len, dim), &mut d_q, add);
-
-        // dk = ζ ∘ (v Gᵀ) + dAᵀ q,  dv = ζ ∘ (k G) + Aᵀ d
-        let (mut d_k, mut d_v) = (Scratch::<f32>::new(len * dim), Scratch::<f32>::new(len * dim));
-        if let Some(after) = after {
-            let turned = panels_of_turned(tile, after, dim, dim);
-            multiply_add(tile, &rows_of(tile, &v, dim), &turned, &mut d_k, false);
-            multiply_add(tile, &rows_of(tile, &k, dim), &panels_of(tile, after, dim, dim), &mut d_v, false);
-            for (i, (d_k, d_v)) in d_k.chunks_exact_mut(dim).zip(d_v.chunks_exact_mut(dim)).enumerate() {
-                times(level, d_k, self.powers[len - 1 - i]);
-                times(level, d_v, self.powers[len - 1 - i]);
-            }
-        }
-        let add = after.is_some();
-        let d_scores = turned(level, &d_scores, queries, len);
-        let q_panels = panels_of(tile, &q, queries, dim);
-        multiply_add(tile, &rows_of(tile, &d_scores, queries), &q_panels, &mut d_k, add);
-        let scores = turned(level, &scores, queries, len);
-        multiply_add(tile, &rows_of(tile, &scores, queries), &d_panels, &mut d_v, add);
-
-        // SAFETY: this task alone writes this head's columns of these rows.
-        let to = |which: usize, row: usize, offset: usize| unsafe {
-            let at = 2 * row * width + offset + self.head * dim;
-            std::slice::from_raw_parts_mut(d_p[which].0.add(at), dim)
-        };
-        for (i, d_q) in d_q.chunks_exact(dim).enumerate() {
-            let (cos, sin) = self.turn(part, part.first_query + i);
-            rotate_back(level, d_q, cos, sin, 1.0, to(0, part.output + i, 0));
-        }
-        let scale = 1.0 / (dim as f32).sqrt();
-        for (i, (d_k, d_v)) in d_k.chunks_exact(dim).zip(d_v.chunks_exact(dim)).enumerate() {
-            let (cos, sin) = self.turn(part, i);
-            rotate_back(level, d_k, cos, sin, scale, to(1, part.row + i, 0));
-            to(1, part.row + i, width).copy_from_slice(d_v);
-        }
-
-        // dS = (ξ ∘ q)ᵀ d
-        state_turned.map(|_| {
-            let mut weighted = q;
-            self.weigh_by_distance(part, &mut weighted);
-            let weighted = self::turned(level, &weighted, queries, dim);
-            let mut d_state = Scratch::<f32>::new(dim * dim);
-            multiply_add(tile, &rows_of(tile, &weighted, queries), &d_panels, &mut d_state, false);
-            d_state
-        })
-    }
-}
-
-vectorised! {
-    /// The transpose of [`rotate`].
-    fn rotate_back(x: &[f32], cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
-        for (((o, x), c), s) in out.chunks_exact_mut(2).zip(x.chunks_exact(2)).zip(cos.chunks_exact(2)).zip(sin.chunks_exact(2)) {
-            o[0] = (x[0] * c[0] + x[1] * s[1]) * scale;
-            o[1] = (x[1] * c[1] - x[0] * s[0]) * scale;
         }
     }
 }

@@ -58,7 +58,7 @@ vectorised! {
 /// The number of classes whose cumulative weights are at most the draw's share of the whole.
 #[inline(always)]
 fn class_at(weights: &[f32], draw: f32) -> usize {
-    let sum = |group: &[f32]| norm::sum_of(group, |x| x);
+    let sum = |group: &[f32]| norm::sum_of([group], |[x]| x);
     // In the order of the search: the last cumulative sum is then the whole, and beyond the threshold.
     let whole = weights
         .chunks(GROUP)

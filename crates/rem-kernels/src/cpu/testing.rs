@@ -20,7 +20,9 @@ pub fn numbers(count: usize, seed: u64) -> Vec<f32> {
 /// `a · b` in f64.
 pub fn product(a: &[f32], b: &[f32], m: usize, k: usize, n: usize) -> Vec<f32> {
     let at = |i: usize, j: usize| {
-        (0..k).map(|x| f64::from(a[i * k + x]) * f64::from(b[x * n + j])).sum::<f64>() as f32
+        (0..k)
+            .map(|x| f64::from(a[i * k + x]) * f64::from(b[x * n + j]))
+            .sum::<f64>() as f32
     };
     (0..m * n).map(|i| at(i / n, i % n)).collect()
 }
@@ -34,6 +36,9 @@ pub fn close(found: &[f32], expected: &[f32], terms: usize, precision: Precision
     };
     let tolerance = unit * (terms as f32).sqrt().max(1.0) * 1.5;
     for (i, (f, e)) in found.iter().zip(expected).enumerate() {
-        assert!((f - e).abs() <= tolerance, "{what}: {f} for {e} at {i} ({precision:?})");
+        assert!(
+            (f - e).abs() <= tolerance,
+            "{what}: {f} for {e} at {i} ({precision:?})"
+        );
     }
 }

@@ -27,9 +27,9 @@ pub enum Precision {
 }
 
 /// A kind of input and the instructions for it.
-pub trait Tile: Copy + Send + Sync {
+pub trait Tile: Copy + Send + Sync + 'static {
     /// f32, or the bits of a bfloat16.
-    type In: Plain + Default;
+    type In: Plain + Default + 'static;
     /// Elements along k that one instruction takes from each row. A's rows and B's panels are padded
     /// with zeros to a multiple of it.
     const STEP: usize;

@@ -15,7 +15,9 @@ pub fn transpose(
     if rows == 0 || columns == 0 {
         return;
     }
-    assert!(from.len() >= (rows - 1) * from_stride + columns && columns <= from_stride.max(columns));
+    assert!(
+        from.len() >= (rows - 1) * from_stride + columns && columns <= from_stride.max(columns)
+    );
     assert!(to.len() >= (columns - 1) * to_stride + rows);
     let (whole_rows, whole_columns) = (rows / 16 * 16, columns / 16 * 16);
     for i in (0..whole_rows).step_by(16) {
@@ -106,7 +108,11 @@ mod tests {
                 transpose(level, &from, from_stride, rows, columns, &mut to, to_stride);
                 for i in 0..rows {
                     for j in 0..columns {
-                        assert_eq!(to[j * to_stride + i], from[i * from_stride + j], "{rows} x {columns}");
+                        assert_eq!(
+                            to[j * to_stride + i],
+                            from[i * from_stride + j],
+                            "{rows} x {columns}"
+                        );
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Rows of logits and of latents to classes: losses, draws, nearest codes.
 
 use burn::backend::tensor::IntTensor;
-use burn::backend::{Flex, TensorMetadata};
+use burn::backend::{Flex, TensorMetadata, get_or_init_device_settings};
 use burn::tensor::TensorData;
 
 use super::{FlexTensor, Operation, integers, rows_and_width, tensor, values};
@@ -31,7 +31,13 @@ impl Operation<1> for CrossEntropy {
         let [rows, _] = rows_and_width(logits);
         let (mut losses, mut log_sums) = (unfilled(rows), unfilled(rows));
         let level = Level::of_this_machine();
-        cross_entropy::forward(level, values(logits), &self.targets, &mut losses, &mut log_sums);
+        cross_entropy::forward(
+            level,
+            values(logits),
+            &self.targets,
+            &mut losses,
+            &mut log_sums,
+        );
         (tensor(losses, [rows]), log_sums)
     }
 
@@ -55,17 +61,25 @@ impl Operation<1> for CrossEntropy {
     }
 }
 
-fn integer_tensor(values: Vec<i64>) -> IntTensor<Flex> {
+/// A tensor of the integers that the device has by default.
+fn integer_tensor(values: Vec<i64>, like: &FlexTensor) -> IntTensor<Flex> {
     let count = values.len();
-    FlexTensor::from_data(TensorData::new(values, [count]))
+    let settings = get_or_init_device_settings::<Flex>(&like.device());
+    let data = TensorData::new(values, [count]).convert_dtype(settings.int_dtype.into());
+    FlexTensor::from_data(data)
 }
 
 /// A class for each row of logits, by a uniform draw for each.
 pub(crate) fn sample(logits: FlexTensor, draws: FlexTensor) -> IntTensor<Flex> {
     let (logits, draws) = (logits.to_contiguous(), draws.to_contiguous());
     let mut drawn = vec![0; draws.shape()[0]];
-    sampling::sample(Level::of_this_machine(), values(&logits), values(&draws), &mut drawn);
-    integer_tensor(drawn)
+    sampling::sample(
+        Level::of_this_machine(),
+        values(&logits),
+        values(&draws),
+        &mut drawn,
+    );
+    integer_tensor(drawn, &logits)
 }
 
 /// The nearest code of each row.
@@ -73,6 +87,12 @@ pub(crate) fn nearest(rows: FlexTensor, codes: FlexTensor) -> IntTensor<Flex> {
     let (rows, codes) = (rows.to_contiguous(), codes.to_contiguous());
     let [count, width] = rows_and_width(&rows);
     let mut found = vec![0; count];
-    nearest::nearest(Level::of_this_machine(), values(&rows), values(&codes), width, &mut found);
-    integer_tensor(found)
+    nearest::nearest(
+        Level::of_this_machine(),
+        values(&rows),
+        values(&codes),
+        width,
+        &mut found,
+    );
+    integer_tensor(found, &rows)
 }

@@ -33,7 +33,17 @@ fn forward(
     let shape = shape_of(x, bias);
     let mut out = unfilled(shape.outputs(kind));
     let bias = Some(values(bias));
-    conv::forward(level, precision, shape, kind, stage, values(x), values(weight), bias, &mut out);
+    conv::forward(
+        level,
+        precision,
+        shape,
+        kind,
+        stage,
+        values(x),
+        values(weight),
+        bias,
+        &mut out,
+    );
     let (height, width) = shape.output(kind);
     tensor(out, [shape.images, height, width, shape.c_out])
 }
@@ -56,7 +66,16 @@ fn backward(
     });
     let d_weight = wanted[1].then(|| {
         let mut d = unfilled(shape.weights(kind));
-        conv::weight_gradient(level, precision, shape, kind, stage, values(x), d_out, &mut d);
+        conv::weight_gradient(
+            level,
+            precision,
+            shape,
+            kind,
+            stage,
+            values(x),
+            d_out,
+            &mut d,
+        );
         d
     });
     let d_bias = wanted[2].then(|| norm::column_sums(level, d_out, shape.c_out));
@@ -84,7 +103,10 @@ impl Operation<3> for Conv {
     type Kept = ();
 
     fn forward(&self, [x, weight, bias]: &[FlexTensor; 3]) -> (FlexTensor, ()) {
-        (forward(self.precision, self.kind, self.stage(), [x, weight, bias]), ())
+        (
+            forward(self.precision, self.kind, self.stage(), [x, weight, bias]),
+            (),
+        )
     }
 
     fn backward(
@@ -95,12 +117,22 @@ impl Operation<3> for Conv {
         wanted: [bool; 3],
     ) -> [Option<FlexTensor>; 3] {
         let inputs = [x, weight, bias];
-        let [mut d_x, d_weight, d_bias] =
-            backward(self.precision, self.kind, self.stage(), inputs, values(&d_out), wanted);
+        let [mut d_x, d_weight, d_bias] = backward(
+            self.precision,
+            self.kind,
+            self.stage(),
+            inputs,
+            values(&d_out),
+            wanted,
+        );
         if let (Some(d_x), true) = (&mut d_x, self.activation != Activation::None) {
             conv::activation_back(Level::of_this_machine(), self.activation, values(x), d_x);
         }
-        [shaped(d_x, x), shaped(d_weight, weight), shaped(d_bias, bias)]
+        [
+            shaped(d_x, x),
+            shaped(d_weight, weight),
+            shaped(d_bias, bias),
+        ]
     }
 }
 
@@ -132,13 +164,19 @@ impl Operation<5> for NormConv {
     /// Mean and 1 / deviation of each image's groups.
     type Kept = Vec<(f32, f32)>;
 
-    fn forward(&self, [x, weight, bias, gamma, beta]: &[FlexTensor; 5]) -> (FlexTensor, Self::Kept) {
+    fn forward(
+        &self,
+        [x, weight, bias, gamma, beta]: &[FlexTensor; 5],
+    ) -> (FlexTensor, Self::Kept) {
         let s = shape_of(x, bias);
         let pixels = s.height * s.width;
         let level = Level::of_this_machine();
         let kept = group_norm::statistics(level, values(x), s.images, pixels, s.c_in, self.groups);
         let stage = self.stage(gamma, beta, &kept);
-        (forward(self.precision, self.kind, stage, [x, weight, bias]), kept)
+        (
+            forward(self.precision, self.kind, stage, [x, weight, bias]),
+            kept,
+        )
     }
 
     fn backward(
@@ -207,7 +245,12 @@ impl Operation<1> for MaxPoolRelu {
 
     fn forward(&self, [x]: &[FlexTensor; 1]) -> (FlexTensor, ()) {
         let images = images(x);
-        let half = [images.count, images.height / 2, images.width / 2, images.channels];
+        let half = [
+            images.count,
+            images.height / 2,
+            images.width / 2,
+            images.channels,
+        ];
         let mut out = unfilled(half.iter().product());
         pool::max_pool_relu(Level::of_this_machine(), images, values(x), &mut out);
         (tensor(out, half), ())
@@ -237,7 +280,13 @@ impl Operation<3> for FeatureDistance {
     fn forward(&self, [a, b, head]: &[FlexTensor; 3]) -> (FlexTensor, ()) {
         let count = a.shape()[0];
         let mut out = vec![0.0; count];
-        perceptual::forward(Level::of_this_machine(), values(a), values(b), values(head), &mut out);
+        perceptual::forward(
+            Level::of_this_machine(),
+            values(a),
+            values(b),
+            values(head),
+            &mut out,
+        );
         (tensor(out, [count]), ())
     }
 
@@ -248,10 +297,20 @@ impl Operation<3> for FeatureDistance {
         d_out: FlexTensor,
         wanted: [bool; 3],
     ) -> [Option<FlexTensor>; 3] {
-        assert!(!wanted[0] && !wanted[2], "only the second image's features have a gradient");
+        assert!(
+            !wanted[0] && !wanted[2],
+            "only the second image's features have a gradient"
+        );
         let mut d_b = vec![0.0; values(b).len()];
         let level = Level::of_this_machine();
-        perceptual::backward(level, values(a), values(b), values(head), values(&d_out), &mut d_b);
+        perceptual::backward(
+            level,
+            values(a),
+            values(b),
+            values(head),
+            values(&d_out),
+            &mut d_b,
+        );
         [None, shaped(Some(d_b), b), None]
     }
 }

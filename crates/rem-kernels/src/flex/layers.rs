@@ -2,7 +2,7 @@
 
 use burn::backend::{Flex, TensorMetadata};
 
-use super::{FlexTensor, Operation, mode, rows_and_width, shaped, tensor, values};
+use super::{FlexTensor, Operation, Remembered, mode, rows_and_width, shaped, tensor, values};
 use crate::cpu::layer::{
     self, FeedForwardHalf, LinearGradient, Norm, NormGradient, RetentionHalf, RetentionKept,
 };
@@ -22,8 +22,14 @@ impl FeedForward {
         let [_, gamma, beta, up, up_bias, down, down_bias] = inputs.each_ref().map(values);
         FeedForwardHalf {
             norm: Norm { gamma, beta },
-            up: layer::Linear { weight: up, bias: up_bias },
-            down: layer::Linear { weight: down, bias: down_bias },
+            up: layer::Linear {
+                weight: up,
+                bias: up_bias,
+            },
+            down: layer::Linear {
+                weight: down,
+                bias: down_bias,
+            },
             activation: self.activation,
             dropout: self.mode.dropout,
         }
@@ -36,8 +42,15 @@ impl Operation<7> for FeedForward {
     fn forward(&self, inputs: &[FlexTensor; 7]) -> (FlexTensor, FlexTensor) {
         let [rows, width] = rows_and_width(&inputs[0]);
         let half = self.half(inputs);
-        let (out, hidden) = half.forward(mode(self.mode.precision), values(&inputs[0]));
-        (tensor(out, [rows, width]), tensor(hidden, [rows, half.up.bias.len()]))
+        let (out, hidden) = half.forward(
+            mode(self.mode.precision),
+            &Remembered(inputs),
+            values(&inputs[0]),
+        );
+        (
+            tensor(out, [rows, width]),
+            tensor(hidden, [rows, half.up.bias.len()]),
+        )
     }
 
     fn backward(
@@ -49,7 +62,13 @@ impl Operation<7> for FeedForward {
     ) -> [Option<FlexTensor>; 7] {
         let half = self.half(inputs);
         let mode = mode(self.mode.precision);
-        let d = half.backward(mode, values(&inputs[0]), values(&hidden), values(&d_out));
+        let d = half.backward(
+            mode,
+            &Remembered(inputs),
+            values(&inputs[0]),
+            values(&hidden),
+            values(&d_out),
+        );
         let mut found = gradients(vec![d.x], d.norm, [d.up, d.down]).into_iter();
         inputs.each_ref().map(|x| shaped(found.next(), x))
     }
@@ -108,9 +127,15 @@ impl Retention {
 
     fn half<'a>(&self, inputs: &'a [FlexTensor; 13]) -> RetentionHalf<'a> {
         let p = inputs.each_ref().map(values);
-        let linear = |i: usize| layer::Linear { weight: p[i], bias: p[i + 1] };
+        let linear = |i: usize| layer::Linear {
+            weight: p[i],
+            bias: p[i + 1],
+        };
         RetentionHalf {
-            norm: Norm { gamma: p[1], beta: p[2] },
+            norm: Norm {
+                gamma: p[1],
+                beta: p[2],
+            },
             query: linear(3),
             key: linear(5),
             value: linear(7),
@@ -120,17 +145,33 @@ impl Retention {
         }
     }
 
-    fn half_forward(&self, inputs: &[FlexTensor; 13], state: Option<&FlexTensor>, whole: bool) -> (FlexTensor, RetentionKept) {
+    fn half_forward(
+        &self,
+        inputs: &[FlexTensor; 13],
+        state: Option<&FlexTensor>,
+        whole: bool,
+    ) -> (FlexTensor, RetentionKept) {
         let [_, width] = rows_and_width(&inputs[0]);
         let mode = mode(self.mode.precision);
         let start = state.map(values);
         let plan = self.plan(width);
-        let (out, kept) = self.half(inputs).forward(mode, &plan, values(&inputs[0]), start, whole);
+        let (out, kept) = self.half(inputs).forward(
+            mode,
+            &Remembered(inputs),
+            &plan,
+            values(&inputs[0]),
+            start,
+            whole,
+        );
         (tensor(out, [plan.outputs(), width]), kept)
     }
 
-    pub fn fold(&self, inputs: &[FlexTensor; 13], state: Option<FlexTensor>) -> (FlexTensor, FlexTensor) {
-        let inputs = inputs.each_ref().map(|x| x.to_contiguous());
+    pub fn fold(
+        &self,
+        inputs: [FlexTensor; 13],
+        state: Option<FlexTensor>,
+    ) -> (FlexTensor, FlexTensor) {
+        let inputs = inputs.map(|x| x.to_contiguous());
         let state = state.map(|s| s.to_contiguous());
         let (out, kept) = self.half_forward(&inputs, state.as_ref(), true);
         let RetentionSizes { batch, heads, .. } = self.sizes;
@@ -140,15 +181,18 @@ impl Retention {
             _ => {
                 let len = dim * dim;
                 let each = kept.states.chunks_exact(pieces * len);
-                each.flat_map(|states| &states[(pieces - 1) * len..]).copied().collect()
+                each.flat_map(|states| &states[(pieces - 1) * len..])
+                    .copied()
+                    .collect()
             }
         };
         (out, tensor(last, [batch, heads, dim, dim]))
     }
 
-    pub fn peek(&self, inputs: &[FlexTensor; 13], state: FlexTensor) -> FlexTensor {
-        let inputs = inputs.each_ref().map(|x| x.to_contiguous());
-        self.half_forward(&inputs, Some(&state.to_contiguous()), false).0
+    pub fn peek(&self, inputs: [FlexTensor; 13], state: FlexTensor) -> FlexTensor {
+        let inputs = inputs.map(|x| x.to_contiguous());
+        self.half_forward(&inputs, Some(&state.to_contiguous()), false)
+            .0
     }
 }
 
@@ -162,7 +206,10 @@ impl Operation<13> for Retention {
             let len = v.len();
             tensor(v, [len])
         };
-        (out, [kept.queries, kept.keys_values, kept.retained, kept.states].map(flat))
+        (
+            out,
+            [kept.queries, kept.keys_values, kept.retained, kept.states].map(flat),
+        )
     }
 
     fn backward(
@@ -174,9 +221,22 @@ impl Operation<13> for Retention {
     ) -> [Option<FlexTensor>; 13] {
         let plan = self.plan(rows_and_width(&inputs[0])[1]);
         let [queries, keys_values, retained, states] = kept.each_ref().map(values);
-        let kept = layer::Kept { queries, keys_values, retained, states };
+        let kept = layer::Kept {
+            queries,
+            keys_values,
+            retained,
+            states,
+        };
         let mode = mode(self.mode.precision);
-        let d = self.half(inputs).backward(mode, &plan, values(&inputs[0]), None, kept, values(&d_out));
+        let d = self.half(inputs).backward(
+            mode,
+            &Remembered(inputs),
+            &plan,
+            values(&inputs[0]),
+            None,
+            kept,
+            values(&d_out),
+        );
         let mut found = gradients(vec![d.x], d.norm, d.linears).into_iter();
         inputs.each_ref().map(|x| shaped(found.next(), x))
     }

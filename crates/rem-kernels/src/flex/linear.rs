@@ -2,11 +2,12 @@
 
 use burn::backend::TensorMetadata;
 
-use super::{FlexTensor, Operation, mode, rows_and_width, tensor, values};
+use super::{FlexTensor, Operation, Remembered, mode, rows_and_width, tensor, values};
 use crate::cpu::dropout::Dropout;
 use crate::cpu::layer::{self, Activated, Mode, row_sums, weight_gradient};
 use crate::cpu::level::Level;
 use crate::cpu::math::Activation;
+use crate::cpu::packed::Packed;
 use crate::cpu::product::{Dense, product};
 use crate::cpu::scratch::unfilled;
 use crate::cpu::tile::{Precision, with_tile};
@@ -33,13 +34,15 @@ impl Linear {
 impl Operation<3> for Linear {
     type Kept = ();
 
-    fn forward(&self, [x, weight, bias]: &[FlexTensor; 3]) -> (FlexTensor, ()) {
+    fn forward(&self, inputs: &[FlexTensor; 3]) -> (FlexTensor, ()) {
+        let [x, weight, bias] = inputs;
+        let packed = Remembered(inputs);
         let Mode { level, precision } = mode(self.precision);
         let [rows, inputs] = rows_and_width(x);
         let bias = values(bias);
         let mut out = unfilled(rows * bias.len());
         with_tile!(level, precision, tile => {
-            let panels = layer::panels(tile, &[values(weight)], inputs);
+            let panels = packed.panels(tile, &[values(weight)], inputs, false);
             product(tile, &self.activated(level, x), &panels, &mut out, |first, rows| {
                 layer::add_bias(level, first, rows, bias);
             });
@@ -49,11 +52,13 @@ impl Operation<3> for Linear {
 
     fn backward(
         &self,
-        [x, weight, bias]: &[FlexTensor; 3],
+        inputs: &[FlexTensor; 3],
         _kept: (),
         d_out: FlexTensor,
         wanted: [bool; 3],
     ) -> [Option<FlexTensor>; 3] {
+        let [x, weight, bias] = inputs;
+        let packed = Remembered(inputs);
         let Mode { level, precision } = mode(self.precision);
         let [rows, inputs] = rows_and_width(x);
         let outputs = bias.shape()[0];
@@ -62,7 +67,7 @@ impl Operation<3> for Linear {
         with_tile!(level, precision, tile => {
             let d_x = wanted[0].then(|| {
                 let mut d_x = unfilled(rows * inputs);
-                let turned = layer::panels_turned(tile, &[values(weight)], inputs);
+                let turned = packed.panels(tile, &[values(weight)], inputs, true);
                 product(tile, &d_out, &turned, &mut d_x, |first, rows| {
                     for (i, row) in rows.chunks_exact_mut(inputs).enumerate() {
                         activated.back(first + i, row);

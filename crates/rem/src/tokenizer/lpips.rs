@@ -36,9 +36,7 @@ impl Lpips {
             .iter()
             .map(|&(count, width)| Stage {
                 convs: (0..count)
-                    .map(|_| {
-                        conv3(std::mem::replace(&mut from, width), width, device)
-                    })
+                    .map(|_| conv3(std::mem::replace(&mut from, width), width, device))
                     .collect(),
             })
             .collect();
@@ -65,7 +63,11 @@ impl Lpips {
                 (a, b) = (max_pool_relu(a), max_pool_relu(b));
             }
             for (j, layer) in stage.convs.iter().enumerate() {
-                let before = if j == 0 { Activation::None } else { Activation::Relu };
+                let before = if j == 0 {
+                    Activation::None
+                } else {
+                    Activation::Relu
+                };
                 let step = |x| conv(layer, ConvKind::Same, before, x, self.precision);
                 (a, b) = (step(a), step(b));
             }

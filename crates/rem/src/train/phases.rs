@@ -215,6 +215,9 @@ impl Trainer {
         let config = self.config.world_model.clone();
         let (settings, horizon) = (&config.optimise, self.config.train.horizon);
         let mut rng = self.seeds.rng(epoch, Purpose::WorldModel);
+        // For dropout on devices that draw it themselves.
+        self.seeds
+            .seed_device(&self.device, epoch, Purpose::WorldModel);
         let tokenizer = self.agent.tokenizer.valid();
         let codes = tokenizer.codes();
         let mut means = Means::default();
@@ -288,15 +291,16 @@ impl Trainer {
             let starts = self
                 .token_source(&tokenizer)
                 .dream_starts(&segments, length);
-            let (experience, stats) = imagine(
-                &self.agent.actor_critic,
+            let rollout = imagine(
+                &self.agent.actor_critic.valid(),
                 &world_model,
                 &codes,
                 starts.clone(),
                 steps,
-                &config,
+                config.burn_in_inputs,
                 &mut rng,
             );
+            let (experience, stats) = rollout.experience(&self.agent.actor_critic, &codes, &config);
             let losses = actor_critic::losses(experience, &config);
             let total = losses.total();
             let result = self

@@ -1,0 +1,278 @@
+//! The kernels at the sizes that training meets: `cargo bench -p rem-kernels`.
+//!
+//! Products count operations (a product and a sum are two) as items: items per second are FLOP/s.
+
+use divan::Bencher;
+use divan::counter::ItemsCount;
+use rem_kernels::cpu::conv::{self, ConvKind, Shape, Stage};
+use rem_kernels::cpu::layer::weight_gradient;
+use rem_kernels::cpu::level::Level;
+use rem_kernels::cpu::math::Activation;
+use rem_kernels::cpu::packed::{Fresh, Packed};
+use rem_kernels::cpu::product::{Dense, product};
+use rem_kernels::cpu::retention::{self, Plan, Projections};
+use rem_kernels::cpu::tile::{Bf16Avx512, F32, Precision};
+use rem_kernels::cpu::{cross_entropy, group_norm};
+
+fn main() {
+    divan::main();
+}
+
+fn numbers(count: usize) -> Vec<f32> {
+    (0..count)
+        .map(|i| ((i * 2_654_435_761) % 2001) as f32 / 1000.0 - 1.0)
+        .collect()
+}
+
+/// Rows, inputs and outputs: projections and feed-forward of the world model, the same in a dream, one token.
+const PRODUCTS: [(usize, usize, usize); 5] = [
+    (18592, 256, 512),
+    (18592, 256, 1024),
+    (18592, 1024, 256),
+    (1040, 256, 1024),
+    (16, 256, 1024),
+];
+
+/// Runs `$body` with `$tile` for f32 and, where the processor has it, bfloat16.
+macro_rules! for_precision {
+    ($precision:expr, $tile:ident => $body:expr) => {
+        match ($precision, Level::of_this_machine()) {
+            ("mixed", Level::Avx512Bf16) => {
+                let $tile = Bf16Avx512;
+                $body
+            }
+            (_, level) => {
+                let $tile = F32(level);
+                $body
+            }
+        }
+    };
+}
+
+#[divan::bench(args = PRODUCTS, consts = [0, 1])]
+fn linear<const MIXED: usize>(bencher: Bencher, (rows, inputs, outputs): (usize, usize, usize)) {
+    let (x, w) = (numbers(rows * inputs), numbers(inputs * outputs));
+    let mut out = vec![0f32; rows * outputs];
+    for_precision!(["f32", "mixed"][MIXED], tile => {
+        let panels = Fresh.panels(tile, &[&w], inputs, false);
+        bencher.counter(ItemsCount::new(2 * rows * inputs * outputs)).bench_local(|| {
+            product(tile, &Dense::new(&x, inputs), &panels, &mut out, |_, _| {});
+        });
+    });
+}
+
+#[divan::bench(args = PRODUCTS, consts = [0, 1])]
+fn linear_weight_gradient<const MIXED: usize>(
+    bencher: Bencher,
+    (rows, inputs, outputs): (usize, usize, usize),
+) {
+    let (x, d) = (numbers(rows * inputs), numbers(rows * outputs));
+    for_precision!(["f32", "mixed"][MIXED], tile => {
+        bencher.counter(ItemsCount::new(2 * rows * inputs * outputs)).bench_local(|| {
+            weight_gradient(tile, &Dense::new(&x, inputs), &Dense::new(&d, outputs), rows)
+        });
+    });
+}
+
+/// Kind, side of the input, channels in and out, for 32 images.
+const CONVS: [(ConvKind, usize, usize, usize); 6] = [
+    (ConvKind::Same, 64, 3, 32),
+    (ConvKind::Down, 64, 32, 64),
+    (ConvKind::Same, 32, 64, 64),
+    (ConvKind::Same, 8, 256, 256),
+    (ConvKind::Up, 32, 64, 32),
+    (ConvKind::Same, 64, 32, 3),
+];
+
+fn precision(mixed: usize) -> Precision {
+    [Precision::F32, Precision::Mixed][mixed]
+}
+
+fn shape(side: usize, c_in: usize, c_out: usize) -> Shape {
+    Shape {
+        images: 32,
+        height: side,
+        width: side,
+        c_in,
+        c_out,
+    }
+}
+
+/// Operations without what folding saves.
+fn operations(shape: Shape, kind: ConvKind) -> ItemsCount {
+    ItemsCount::new(2 * shape.outputs(kind) * shape.c_in * kind.side() * kind.side())
+}
+
+#[divan::bench(args = CONVS, consts = [0, 1])]
+fn conv_forward<const MIXED: usize>(
+    bencher: Bencher,
+    (kind, side, from, to): (ConvKind, usize, usize, usize),
+) {
+    let (shape, level) = (shape(side, from, to), Level::of_this_machine());
+    let (x, w) = (numbers(shape.inputs()), numbers(shape.weights(kind)));
+    let mut out = vec![0f32; shape.outputs(kind)];
+    let stage = Stage::Activation(Activation::Silu);
+    bencher.counter(operations(shape, kind)).bench_local(|| {
+        conv::forward(
+            level,
+            precision(MIXED),
+            shape,
+            kind,
+            stage,
+            &x,
+            &w,
+            None,
+            &mut out,
+        );
+    });
+}
+
+#[divan::bench(args = CONVS, consts = [0, 1])]
+fn conv_input_gradient<const MIXED: usize>(
+    bencher: Bencher,
+    (kind, side, from, to): (ConvKind, usize, usize, usize),
+) {
+    let (shape, level) = (shape(side, from, to), Level::of_this_machine());
+    let (d, w) = (numbers(shape.outputs(kind)), numbers(shape.weights(kind)));
+    let mut d_x = vec![0f32; shape.inputs()];
+    bencher.counter(operations(shape, kind)).bench_local(|| {
+        conv::input_gradient(level, precision(MIXED), shape, kind, &w, &d, &mut d_x);
+    });
+}
+
+#[divan::bench(args = CONVS, consts = [0, 1])]
+fn conv_weight_gradient<const MIXED: usize>(
+    bencher: Bencher,
+    (kind, side, from, to): (ConvKind, usize, usize, usize),
+) {
+    let (shape, level) = (shape(side, from, to), Level::of_this_machine());
+    let (x, d) = (numbers(shape.inputs()), numbers(shape.outputs(kind)));
+    let mut d_w = vec![0f32; shape.weights(kind)];
+    let stage = Stage::Activation(Activation::Silu);
+    bencher.counter(operations(shape, kind)).bench_local(|| {
+        conv::weight_gradient(
+            level,
+            precision(MIXED),
+            shape,
+            kind,
+            stage,
+            &x,
+            &d,
+            &mut d_w,
+        );
+    });
+}
+
+/// POP over ten blocks of 65 tokens, eight of them predicted, as in a step of the world model.
+struct Pop {
+    queries: Vec<f32>,
+    keys_values: Vec<f32>,
+    turns: Vec<f32>,
+    powers: Vec<f32>,
+}
+
+impl Pop {
+    fn new() -> Self {
+        let rows = 16 * (650 + 8 * 64);
+        Self {
+            queries: numbers(rows * 512),
+            keys_values: numbers(rows * 512),
+            turns: numbers((650 + 512) * 64),
+            powers: numbers(4 * 66),
+        }
+    }
+
+    fn plan(&self) -> Plan<'_> {
+        Plan {
+            batch: 16,
+            heads: 4,
+            head_dim: 64,
+            tokens: 650,
+            piece: 65,
+            first_predicted: 2,
+            predicted: 8,
+            block_tokens: 64,
+            last_only: false,
+            powers: &self.powers,
+            powers_per_head: 66,
+            cos: &self.turns,
+            sin: &self.turns,
+        }
+    }
+
+    fn projections(&self) -> Projections<'_> {
+        Projections {
+            queries: &self.queries,
+            keys_values: &self.keys_values,
+        }
+    }
+}
+
+#[divan::bench(consts = [0, 1])]
+fn retention_forward<const MIXED: usize>(bencher: Bencher) {
+    let pop = Pop::new();
+    let plan = pop.plan();
+    let (mut states, mut out) = (
+        vec![0f32; plan.states_len()],
+        vec![0f32; plan.outputs() * 256],
+    );
+    for_precision!(["f32", "mixed"][MIXED], tile => {
+        bencher.bench_local(|| {
+            retention::forward(tile, &plan, pop.projections(), None, &mut states, false, &mut out);
+        });
+    });
+}
+
+#[divan::bench(consts = [0, 1])]
+fn retention_backward<const MIXED: usize>(bencher: Bencher) {
+    let pop = Pop::new();
+    let plan = pop.plan();
+    let (states, d) = (numbers(plan.states_len()), numbers(plan.outputs() * 256));
+    let (mut d_q, mut d_kv) = (
+        vec![0f32; pop.queries.len()],
+        vec![0f32; pop.keys_values.len()],
+    );
+    for_precision!(["f32", "mixed"][MIXED], tile => {
+        bencher.bench_local(|| {
+            let p = pop.projections();
+            retention::backward(tile, &plan, p, None, &states, &d, &mut d_q, &mut d_kv);
+        });
+    });
+}
+
+#[divan::bench]
+fn cross_entropy_forward_and_backward(bencher: Bencher) {
+    let (rows, classes, level) = (8192, 512, Level::of_this_machine());
+    let logits = numbers(rows * classes);
+    let targets: Vec<i64> = (0..rows as i64).map(|i| i % classes as i64).collect();
+    let (mut losses, mut sums) = (vec![0f32; rows], vec![0f32; rows]);
+    let mut d_logits = vec![0f32; rows * classes];
+    bencher.bench_local(|| {
+        cross_entropy::forward(level, &logits, &targets, &mut losses, &mut sums);
+        cross_entropy::backward(level, &logits, &targets, &sums, &losses, &mut d_logits);
+    });
+}
+
+#[divan::bench]
+fn group_norm_statistics_and_backward(bencher: Bencher) {
+    let (images, pixels, channels, groups) = (32, 64 * 64, 32, 8);
+    let level = Level::of_this_machine();
+    let x = numbers(images * pixels * channels);
+    let (gamma, beta) = (vec![1f32; channels], vec![0f32; channels]);
+    let (mut d_gamma, mut d_beta) = (vec![0f32; channels], vec![0f32; channels]);
+    let mut d = x.clone();
+    bencher.bench_local(|| {
+        let kept = group_norm::statistics(level, &x, images, pixels, channels, groups);
+        group_norm::group_norm_silu_back(
+            level,
+            groups,
+            &x,
+            &gamma,
+            &beta,
+            &kept,
+            &mut d,
+            &mut d_gamma,
+            &mut d_beta,
+        );
+    });
+}
