@@ -13,10 +13,8 @@ mod import;
 mod show;
 mod train;
 
-/// Every operation allocates its result: the system's allocator hands large ones back to the kernel at once
-/// and spends a fifth of a training step in page faults.
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: rem_kernels::memory::Allocator = rem_kernels::memory::Allocator;
 
 /// REM, an agent that learns games by dreaming them.
 ///
@@ -87,6 +85,7 @@ fn data_dir() -> anyhow::Result<PathBuf> {
 }
 
 fn main() -> ExitCode {
+    rem_kernels::memory::keep();
     let cli = Cli::parse();
     let result = match cli.command {
         Command::Train(args) => train::run(args),

@@ -7,6 +7,7 @@ pub mod cpu;
 pub mod extension;
 mod flex;
 mod images;
+pub mod memory;
 mod optimise;
 mod plain;
 pub mod retnet;

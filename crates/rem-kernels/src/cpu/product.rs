@@ -274,24 +274,31 @@ unsafe fn multiply_panel<T: Tile>(
     count: usize,
     add: bool,
 ) {
+    assert!(a.data.len() >= rows * a.depth);
+    let first = a.data.as_ptr();
     let mut row = 0;
     while row < rows {
         let height = tile::height(rows - row);
         let real = height.min(rows - row);
         let at = |r: usize| row + r.min(real - 1);
-        let job = Job {
-            a: std::array::from_fn(|r| a.data[at(r) * a.depth..].as_ptr()),
-            segments: &[0],
-            steps: a.steps,
-            b,
-            // SAFETY: rows below `rows`.
-            c: std::array::from_fn(|r| unsafe { out.add(at(r) * stride) }),
-            rows: real,
-            columns: count,
-            add,
-        };
-        // SAFETY: `a` has whole rows of `steps` steps; the rest is the caller's promise.
-        unsafe { tile.run(&job) };
+        let width = tile::width(count) * T::STEP;
+        for start in (0..a.steps).step_by(T::CHAIN) {
+            let job = Job {
+                // SAFETY: rows below `rows`, which `a` has.
+                a: std::array::from_fn(|r| unsafe { first.add(at(r) * a.depth + start * T::STEP) }),
+                segments: &[0],
+                steps: T::CHAIN.min(a.steps - start),
+                // SAFETY: within the panel.
+                b: unsafe { b.add(start * width) },
+                // SAFETY: rows below `rows`.
+                c: std::array::from_fn(|r| unsafe { out.add(at(r) * stride) }),
+                rows: real,
+                columns: count,
+                add: add || start > 0,
+            };
+            // SAFETY: `a` has whole rows of `steps` steps; the rest is the caller's promise.
+            unsafe { tile.run(&job) };
+        }
         row += height;
     }
 }

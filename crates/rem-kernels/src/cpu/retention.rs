@@ -74,9 +74,9 @@ impl Plan<'_> {
     pub fn output_of(&self, row: usize) -> Option<usize> {
         match row.checked_sub(self.batch * self.tokens) {
             Some(predicted) => Some(self.trajectory_outputs() + predicted),
-            None if self.last_only => {
-                ((row + 1) % self.piece == 0).then(|| (row + 1) / self.piece - 1)
-            }
+            None if self.last_only => (row + 1)
+                .is_multiple_of(self.piece)
+                .then(|| (row + 1) / self.piece - 1),
             None => Some(row),
         }
     }

@@ -33,6 +33,8 @@ pub trait Tile: Copy + Send + Sync + 'static {
     /// Elements along k that one instruction takes from each row. A's rows and B's panels are padded
     /// with zeros to a multiple of it.
     const STEP: usize;
+    /// Steps that are summed in one go; longer sums are added up from such parts, which rounds less.
+    const CHAIN: usize;
 
     fn level(self) -> Level;
 
@@ -117,6 +119,7 @@ pub struct Bf16Avx512;
 impl Tile for F32 {
     type In = f32;
     const STEP: usize = 1;
+    const CHAIN: usize = 32;
 
     fn level(self) -> Level {
         self.0
@@ -145,6 +148,7 @@ impl Tile for F32 {
 impl Tile for RoundedF32 {
     type In = f32;
     const STEP: usize = 1;
+    const CHAIN: usize = usize::MAX;
 
     fn level(self) -> Level {
         self.0
@@ -165,6 +169,7 @@ impl Tile for RoundedF32 {
 impl Tile for Bf16Avx512 {
     type In = u16;
     const STEP: usize = 2;
+    const CHAIN: usize = usize::MAX;
 
     fn level(self) -> Level {
         Level::Avx512Bf16

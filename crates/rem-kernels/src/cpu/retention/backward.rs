@@ -13,6 +13,7 @@ use crate::cpu::tile::Tile;
 /// is left as it was.
 /// # Shapes
 /// - `start`, `states`: as [`forward`] had and left them; `d_out`: `[outputs, width]`
+#[allow(clippy::too_many_arguments)]
 pub fn backward<T: Tile>(
     tile: T,
     plan: &Plan,

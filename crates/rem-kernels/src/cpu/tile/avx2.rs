@@ -1,6 +1,8 @@
 //! AVX2: 6 x 16 sums in 12 registers.
 
 #![cfg(target_arch = "x86_64")]
+// Rows and vectors are indices of several arrays at once.
+#![allow(clippy::needless_range_loop)]
 
 use std::arch::x86_64::*;
 

@@ -1,6 +1,8 @@
 //! AVX-512: 12 x 32 sums in 24 registers.
 
 #![cfg(target_arch = "x86_64")]
+// Rows and vectors are indices of several arrays at once.
+#![allow(clippy::needless_range_loop)]
 
 use std::arch::x86_64::*;
 

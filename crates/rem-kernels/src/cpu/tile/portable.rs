@@ -1,5 +1,8 @@
 //! The tile in plain Rust, four rows and sixteen columns at a time.
 
+// Rows and vectors are indices of several arrays at once.
+#![allow(clippy::needless_range_loop)]
+
 use super::{Job, NARROW, height, width};
 
 /// # Safety
