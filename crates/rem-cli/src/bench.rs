@@ -61,8 +61,8 @@ struct Line {
     /// Of this machine's measured peak for the type of the factors.
     #[serde(default)]
     share_of_peak: f64,
-    #[serde(default)]
-    peak_memory_mb: f64,
+    /// Of this process so far, where the system tells.
+    peak_memory_mb: Option<f64>,
 }
 
 pub fn run(args: BenchArgs) -> Result<()> {
@@ -114,7 +114,7 @@ impl BenchArgs {
                 dtype: precision.name().into(),
                 gflops: round(gflops, 1),
                 share_of_peak: round(gflops / peak, 3),
-                peak_memory_mb: round(peak_memory_mb().unwrap_or(f64::NAN), 0),
+                peak_memory_mb: peak_memory_mb().map(|mb| round(mb, 0)),
             };
             println!("{}", serde_json::to_string(&line)?);
             lines.push(line);

@@ -73,27 +73,6 @@ pub fn update_all(level: Level, parameters: Vec<Parameter>) {
     }
 }
 
-/// One step of one parameter.
-pub fn update(
-    level: Level,
-    step: Step,
-    values: &mut [f32],
-    gradient: &[f32],
-    first: &mut [f32],
-    second: &mut [f32],
-) {
-    update_all(
-        level,
-        vec![Parameter {
-            step,
-            values,
-            gradient,
-            first,
-            second,
-        }],
-    );
-}
-
 vectorised! {
     fn update_block(step: Step, values: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32]) {
         let scale = step.gradient_scale as f32;
@@ -111,12 +90,7 @@ vectorised! {
     }
 }
 
-/// The sum of the squares of a gradient; not finite if one of its numbers is not.
-pub fn sum_of_squares(level: Level, gradient: &[f32]) -> f64 {
-    sums_of_squares(level, &[gradient])[0]
-}
-
-/// As [`sum_of_squares`] of each of many gradients, as one job for all threads.
+/// The sum of the squares of each gradient, as one job for all threads; not finite if one of its numbers is not.
 pub fn sums_of_squares(level: Level, gradients: &[&[f32]]) -> Vec<f64> {
     let blocks = gradients.iter().enumerate();
     let blocks =
@@ -157,6 +131,31 @@ vectorised! {
 mod tests {
     use super::*;
     use crate::cpu::testing::numbers;
+
+    /// One step of one parameter.
+    fn update(
+        level: Level,
+        step: Step,
+        values: &mut [f32],
+        gradient: &[f32],
+        first: &mut [f32],
+        second: &mut [f32],
+    ) {
+        update_all(
+            level,
+            vec![Parameter {
+                step,
+                values,
+                gradient,
+                first,
+                second,
+            }],
+        );
+    }
+
+    fn sum_of_squares(level: Level, gradient: &[f32]) -> f64 {
+        sums_of_squares(level, &[gradient])[0]
+    }
 
     fn step(t: i32) -> Step {
         Step {

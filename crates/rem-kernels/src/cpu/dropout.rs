@@ -58,7 +58,7 @@ fn mix(x: u64) -> u64 {
 vectorised! {
     fn drop_row(values: &mut [f32], low: u32, high: u32, threshold: u32, scale: f32) {
         for (i, x) in values.iter_mut().enumerate() {
-            // A Feistel-free 32-bit mix of the element's place under the row's key.
+            // The element's place, mixed under the row's key.
             let h = (i as u32).wrapping_mul(0x9e37_79b1) ^ low;
             let h = (h ^ (h >> 16)).wrapping_mul(0x85eb_ca6b) ^ high;
             let h = (h ^ (h >> 13)).wrapping_mul(0xc2b2_ae35);

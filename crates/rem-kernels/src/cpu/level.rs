@@ -22,7 +22,13 @@ impl Level {
                 Ok("portable") => Self::Portable,
                 Ok("avx2") => Self::Avx2,
                 Ok("avx512") => Self::Avx512,
-                _ => Self::Avx512Bf16,
+                Ok(other) => {
+                    eprintln!(
+                        "warning: REM_SIMD={other} is none of portable, avx2, avx512: no limit"
+                    );
+                    Self::Avx512Bf16
+                }
+                Err(_) => Self::Avx512Bf16,
             };
             Self::detected().min(limit)
         })

@@ -183,9 +183,11 @@ pub fn product<T: Tile>(
             }
         });
         // SAFETY: all writers are done; this is the slice that came in.
-        finish(0, unsafe {
-            std::slice::from_raw_parts_mut(out.0, rows * columns)
-        });
+        let out = unsafe { std::slice::from_raw_parts_mut(out.0, rows * columns) };
+        let block = block(rows);
+        for (i, out) in out.chunks_mut(block * columns).enumerate() {
+            finish(i * block, out);
+        }
         return;
     }
     let block = block(rows);

@@ -1,0 +1,250 @@
+//! The halves of a RetNet layer.
+
+use super::*;
+use crate::cpu::dropout::Dropout;
+use crate::retnet::{self, *};
+
+fn feed_forward_parameters(x: &mut impl Iterator<Item = Tensor>) -> FeedForwardParameters<Ad> {
+    let mut next = || x.next().unwrap();
+    FeedForwardParameters {
+        gamma: next(),
+        beta: next(),
+        up_weight: next(),
+        up_bias: next(),
+        down_weight: next(),
+        down_bias: next(),
+    }
+}
+
+#[test]
+fn the_feed_forward_half_is_the_ordinary_one() {
+    for (rows, width, inner) in [(3, 4, 6), (131, 24, 50)] {
+        let shapes: [Vec<usize>; 7] = [
+            vec![rows, width],
+            vec![width],
+            vec![width],
+            vec![width, inner],
+            vec![inner],
+            vec![inner, width],
+            vec![width],
+        ];
+        let run = |tuned: bool, precision: Precision, activation| {
+            outputs_and_gradients(&shapes, |x| {
+                let mut x = x.into_iter();
+                let first = x.next().unwrap();
+                let p = feed_forward_parameters(&mut x);
+                let mode = HalfMode {
+                    dropout: Dropout::NONE,
+                    precision,
+                };
+                if tuned {
+                    <Ad as Kernels>::feed_forward(first, p, activation, mode)
+                } else {
+                    retnet::feed_forward::<Ad>(first, p, activation, mode)
+                }
+            })
+        };
+        for activation in [Activation::Silu, Activation::Gelu] {
+            let expected = run(false, Precision::F32, activation);
+            for (precision, tolerance) in PRECISIONS {
+                assert_close(
+                    &run(true, precision, activation),
+                    &expected,
+                    tolerance,
+                    "feed-forward",
+                );
+            }
+        }
+    }
+}
+
+/// Tables of a retention, as the model makes them but for the angles, which are arbitrary.
+fn tables(sizes: RetentionSizes, dim: usize) -> RetentionTables<Ad> {
+    let turns = sizes.tokens + sizes.predicted * sizes.block_tokens;
+    let angles: Vec<f32> = (0..turns * dim)
+        .map(|i| (i / dim) as f32 / (1 + i % dim / 2) as f32)
+        .collect();
+    let longest = sizes.piece.max(sizes.block_tokens);
+    let eta = |h: usize| 1.0 - 1.0 / (4.0 + 3.0 * h as f32);
+    let powers = (0..sizes.heads).flat_map(|h| (0..=longest).map(move |i| eta(h).powi(i as i32)));
+    let mask = (0..sizes.heads).flat_map(|h| {
+        (0..longest * longest).map(move |i| match (i / longest).checked_sub(i % longest) {
+            Some(power) => eta(h).powi(power as i32),
+            None => 0.0,
+        })
+    });
+    let constant = |values: Vec<f32>, shape: &[usize]| {
+        Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new(
+            values,
+            shape.to_vec(),
+        )))
+    };
+    RetentionTables {
+        cos: constant(angles.iter().map(|a| a.cos()).collect(), &[turns, dim]),
+        sin: constant(angles.iter().map(|a| a.sin()).collect(), &[turns, dim]),
+        mask: constant(mask.collect(), &[sizes.heads, longest, longest]),
+        powers: constant(powers.collect(), &[sizes.heads, longest + 1]),
+    }
+}
+
+fn retention_parameters(x: &mut impl Iterator<Item = Tensor>) -> RetentionParameters<Ad> {
+    let mut next = || x.next().unwrap();
+    RetentionParameters {
+        gamma: next(),
+        beta: next(),
+        query_weight: next(),
+        query_bias: next(),
+        key_weight: next(),
+        key_bias: next(),
+        value_weight: next(),
+        value_bias: next(),
+        gate_weight: next(),
+        gate_bias: next(),
+        out_weight: next(),
+        out_bias: next(),
+    }
+}
+
+fn retention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
+    let mut shapes = vec![vec![rows, width], vec![width], vec![width]];
+    for _ in 0..5 {
+        shapes.extend([vec![width, width], vec![width]]);
+    }
+    shapes
+}
+
+const SIZES: [RetentionSizes; 3] = [
+    RetentionSizes {
+        batch: 2,
+        heads: 2,
+        tokens: 15,
+        piece: 5,
+        first_predicted: 1,
+        predicted: 2,
+        block_tokens: 4,
+        last_only: false,
+    },
+    RetentionSizes {
+        batch: 3,
+        heads: 3,
+        tokens: 34,
+        piece: 17,
+        first_predicted: 0,
+        predicted: 2,
+        block_tokens: 16,
+        last_only: true,
+    },
+    RetentionSizes {
+        batch: 1,
+        heads: 1,
+        tokens: 21,
+        piece: 7,
+        first_predicted: 0,
+        predicted: 0,
+        block_tokens: 0,
+        last_only: false,
+    },
+];
+
+#[test]
+fn the_retention_half_is_the_ordinary_one() {
+    for sizes in SIZES {
+        let dim = 6;
+        let width = sizes.heads * dim;
+        let rows = sizes.batch * (sizes.tokens + sizes.predicted * sizes.block_tokens);
+        let run = |tuned: bool, precision: Precision| {
+            outputs_and_gradients(&retention_shapes(rows, width), |x| {
+                let mut x = x.into_iter();
+                let first = x.next().unwrap();
+                let p = retention_parameters(&mut x);
+                let mode = HalfMode {
+                    dropout: Dropout::NONE,
+                    precision,
+                };
+                if tuned {
+                    <Ad as Kernels>::retention(first, p, tables(sizes, dim), sizes, mode)
+                } else {
+                    retnet::retention::<Ad>(first, p, tables(sizes, dim), None, sizes, mode).0
+                }
+            })
+        };
+        let expected = run(false, Precision::F32);
+        assert_close(
+            &run(true, Precision::F32),
+            &expected,
+            1e-4,
+            &format!("{sizes:?}"),
+        );
+        assert_close(
+            &run(true, Precision::Mixed),
+            &expected,
+            0.15,
+            &format!("mixed {sizes:?}"),
+        );
+    }
+}
+
+#[test]
+fn gradients_see_the_dropout_that_the_values_saw() {
+    let (width, inner, sizes) = (12, 20, SIZES[0]);
+    let rows = sizes.batch * (sizes.tokens + sizes.predicted * sizes.block_tokens);
+    let mode = HalfMode {
+        dropout: Dropout { p: 0.3, seed: 5 },
+        precision: Precision::F32,
+    };
+    let mut shapes = retention_shapes(rows, width);
+    shapes.extend([
+        vec![width],
+        vec![width],
+        vec![width, inner],
+        vec![inner],
+        vec![inner, width],
+        vec![width],
+    ]);
+    let run = |inputs: Vec<Tensor>| {
+        let mut x = inputs.into_iter();
+        let first = x.next().unwrap();
+        let p = retention_parameters(&mut x);
+        let y = <Ad as Kernels>::retention(first, p, tables(sizes, 6), sizes, mode);
+        <Ad as Kernels>::feed_forward(y, feed_forward_parameters(&mut x), Activation::Silu, mode)
+    };
+    let found = outputs_and_gradients(&shapes, run);
+    let weights = numbers(rows * width, 99);
+    let value = |step: f32| {
+        let moved = shapes.iter().zip(1..).map(|(shape, seed)| {
+            let count = shape.iter().product();
+            let direction = numbers(count, 500 + seed);
+            let moved = numbers(count, seed)
+                .iter()
+                .zip(direction)
+                .map(|(x, d)| x + step * d)
+                .collect();
+            Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new::<f32, _>(
+                moved,
+                shape.to_vec(),
+            )))
+        });
+        let out = values(run(moved.collect()).into_primitive());
+        out.iter()
+            .zip(&weights)
+            .map(|(o, w)| f64::from(*o) * f64::from(*w))
+            .sum::<f64>()
+    };
+    let step = 1e-3;
+    let slope = (value(step) - value(-step)) / (2.0 * f64::from(step));
+    let along: f64 = found[1..]
+        .iter()
+        .zip(501..)
+        .map(|(g, seed)| {
+            let direction = numbers(g.len(), seed);
+            g.iter()
+                .zip(direction)
+                .map(|(g, d)| f64::from(*g) * f64::from(d))
+                .sum::<f64>()
+        })
+        .sum();
+    assert!(
+        (slope - along).abs() < 2e-2 * slope.abs().max(1.0),
+        "{slope} and {along}"
+    );
+}
