@@ -277,29 +277,29 @@ unsafe fn multiply_panel<T: Tile>(
     add: bool,
 ) {
     assert!(a.data.len() >= rows * a.depth);
-    let first = a.data.as_ptr();
+    let width = tile::width(count) * T::STEP;
     let mut row = 0;
     while row < rows {
         let height = tile::height(rows - row);
         let real = height.min(rows - row);
-        let at = |r: usize| row + r.min(real - 1);
-        let width = tile::width(count) * T::STEP;
         for start in (0..a.steps).step_by(T::CHAIN) {
-            let job = Job {
-                // SAFETY: rows below `rows`, which `a` has.
-                a: std::array::from_fn(|r| unsafe { first.add(at(r) * a.depth + start * T::STEP) }),
-                segments: &[0],
-                steps: T::CHAIN.min(a.steps - start),
-                // SAFETY: within the panel.
-                b: unsafe { b.add(start * width) },
-                // SAFETY: rows below `rows`.
-                c: std::array::from_fn(|r| unsafe { out.add(at(r) * stride) }),
-                rows: real,
-                columns: count,
-                add: add || start > 0,
-            };
-            // SAFETY: `a` has whole rows of `steps` steps; the rest is the caller's promise.
-            unsafe { tile.run(&job) };
+            // SAFETY: `a` has whole rows of `steps` steps, `real` of them from `row` on; the rest is the
+            // caller's promise.
+            unsafe {
+                let first = a.data.as_ptr().add(row * a.depth + start * T::STEP);
+                let job = Job {
+                    a: tile::rows_from(first, a.depth, real),
+                    segments: &[0],
+                    steps: T::CHAIN.min(a.steps - start),
+                    b: b.add(start * width),
+                    c: tile::rows_from(out.add(row * stride), stride, real)
+                        .map(<*const f32>::cast_mut),
+                    rows: real,
+                    columns: count,
+                    add: add || start > 0,
+                };
+                tile.run(&job);
+            }
         }
         row += height;
     }

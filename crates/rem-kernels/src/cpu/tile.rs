@@ -67,6 +67,26 @@ pub struct Job<'a, In> {
     pub add: bool,
 }
 
+/// The rows of a tile, `stride` elements apart; after the last of `real` it is repeated.
+/// # Safety
+/// The first `real` lie within one allocation.
+#[inline(always)]
+pub unsafe fn rows_from<In>(
+    first: *const In,
+    stride: usize,
+    real: usize,
+) -> [*const In; MAX_HEIGHT] {
+    let mut row = first;
+    std::array::from_fn(|r| {
+        let this = row;
+        if r + 1 < real {
+            // SAFETY: the caller's promise.
+            row = unsafe { row.add(stride) };
+        }
+        this
+    })
+}
+
 /// The height of the next tile when `rows` are left.
 pub fn height(rows: usize) -> usize {
     match rows {
@@ -175,11 +195,19 @@ impl Tile for Bf16Avx512 {
         Level::Avx512Bf16
     }
     fn convert(self, from: &[f32], to: &mut [u16]) {
-        to_bf16(Level::Avx512Bf16, from, to);
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: this type is used only where the instructions are.
+        unsafe {
+            avx512::convert(from, to);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        unreachable!("chosen on x86-64 alone: {} {}", from.len(), to.len());
     }
     fn interleave(self, rows: &[&[f32]], to: &mut [u16]) {
         match rows {
-            [even, odd] => interleave_bf16(Level::Avx512Bf16, even, odd, to),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: this type is used only where the instructions are.
+            [even, odd] => unsafe { avx512::interleave(even, odd, to) },
             [last] => {
                 for (pair, x) in to.chunks_exact_mut(2).zip(*last) {
                     pair[0] = bf16_bits(*x);
@@ -216,26 +244,9 @@ pub fn from_bf16_bits(bits: u16) -> f32 {
 }
 
 vectorised! {
-    fn to_bf16(from: &[f32], to: &mut [u16]) {
-        for (t, f) in to.iter_mut().zip(from) {
-            *t = bf16_bits(*f);
-        }
-    }
-}
-
-vectorised! {
     fn round(from: &[f32], to: &mut [f32]) {
         for (t, f) in to.iter_mut().zip(from) {
             *t = from_bf16_bits(bf16_bits(*f));
-        }
-    }
-}
-
-vectorised! {
-    fn interleave_bf16(even: &[f32], odd: &[f32], to: &mut [u16]) {
-        for ((pair, e), o) in to.chunks_exact_mut(2).zip(even).zip(odd) {
-            pair[0] = bf16_bits(*e);
-            pair[1] = bf16_bits(*o);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::sweep::{Strip, Sweep};
 use super::{ConvKind, Shape, for_each, transposed};
 use crate::cpu::product::Panels;
 use crate::cpu::scratch::Scratch;
-use crate::cpu::tile::{self, Job, PANEL, Tile};
+use crate::cpu::tile::{self, Job, MAX_HEIGHT, PANEL, Tile};
 use crate::cpu::transpose::transpose;
 
 /// Bytes of padded image that a thread works on at a time: with a panel, well within its second cache.
@@ -244,14 +244,18 @@ fn slide_strip<T: Tile>(
             while next < positions.len() {
                 let tall = tile::height(positions.len() - next);
                 let real = tall.min(positions.len() - next);
-                let at = |r: usize| positions[next + r.min(real - 1)];
+                let rows: [(usize, usize); MAX_HEIGHT] = match positions[next..].first_chunk() {
+                    Some(rows) if real == MAX_HEIGHT => *rows,
+                    _ => std::array::from_fn(|r| positions[next + r.min(real - 1)]),
+                };
                 let job = Job {
-                    a: std::array::from_fn(|r| image[at(r).0..].as_ptr()),
+                    // SAFETY: positions lie within the padded image.
+                    a: rows.map(|(from, _)| unsafe { image.as_ptr().add(from) }),
                     segments: &segments,
                     steps,
                     b,
                     // SAFETY: a pixel of the strip, which is all of `target`.
-                    c: std::array::from_fn(|r| unsafe { to.add(at(r).1 + pixel + first) }),
+                    c: rows.map(|(_, pixels)| unsafe { to.add(pixels + pixel + first) }),
                     rows: real,
                     columns: count,
                     add: bias.is_some(),

@@ -27,21 +27,21 @@ pub fn transposed_product<T: Tile>(
     // aᵀ: for each of its rows the words along k; a word is a step's worth of elements.
     let mut turned = Scratch::<u32>::new(height * words);
     let mut panels = Panels::empty::<T>(words, columns);
-    for first in (0..rows).step_by(slab) {
-        let count = slab.min(rows - first);
+    for start in (0..rows).step_by(slab) {
+        let count = slab.min(rows - start);
         let used = count.div_ceil(T::STEP);
         panels.steps = used;
         let to = &SharedMut(turned.as_mut_ptr());
         let packed = &SharedMut(panels.data.as_mut_ptr());
         let lines = used.div_ceil(LINE);
         let work = |line: usize| {
-            let start = first + line * LINE * T::STEP;
-            let count = (LINE * T::STEP).min(first + count - start);
+            let first = start + line * LINE * T::STEP;
+            let count = (LINE * T::STEP).min(start + count - first);
             let step = line * LINE;
             // SAFETY: each line writes its own words of every row, and its own steps of every panel.
             unsafe {
-                turn(tile, a, start, count, to.0.add(step), words);
-                pack_steps(tile, b, start, count, packed.0, step, used);
+                turn(tile, a, first, count, to.0.add(step), words);
+                pack_steps(tile, b, first, count, packed.0, step, used);
             }
         };
         let small = height * columns * count < 32 * PARALLEL_FROM;
@@ -59,22 +59,23 @@ pub fn transposed_product<T: Tile>(
                 while row < rows {
                     let tall = tile::height(rows - row);
                     let real = tall.min(rows - row);
-                    let at = |r: usize| row + r.min(real - 1);
-                    let job = Job {
-                        // SAFETY: rows of `turned`, each of `words` words.
-                        a: std::array::from_fn(|r| unsafe {
-                            turned.0.add((i * GROUP + at(r)) * words).cast()
-                        }),
-                        segments: &[0],
-                        steps: used,
-                        b,
-                        c: std::array::from_fn(|r| out[at(r) * columns + column..].as_mut_ptr()),
-                        rows: real,
-                        columns: width,
-                        add: first > 0,
-                    };
-                    // SAFETY: `used` words are initialised in each row and panel.
-                    unsafe { tile.run(&job) };
+                    let to = out[row * columns + column..].as_mut_ptr();
+                    // SAFETY: `turned` has rows of `words` words, the first `used` of them initialised, as
+                    // they are in each panel; the tile lies within `out`.
+                    unsafe {
+                        let first = turned.0.add((i * GROUP + row) * words);
+                        let job = Job {
+                            a: tile::rows_from(first, words, real).map(<*const u32>::cast),
+                            segments: &[0],
+                            steps: used,
+                            b,
+                            c: tile::rows_from(to, columns, real).map(<*const f32>::cast_mut),
+                            rows: real,
+                            columns: width,
+                            add: start > 0,
+                        };
+                        tile.run(&job);
+                    }
                     row += tall;
                 }
             }

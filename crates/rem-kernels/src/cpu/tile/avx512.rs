@@ -71,7 +71,7 @@ unsafe fn bf16<const ROWS: usize, const VECTORS: usize>(job: &Job<u16>) {
                 b = b.add(VECTORS);
             }
         }
-        store(&sums, job.c, job.rows, job.columns, job.add);
+        store(sums, &job.c, job.rows, job.columns, job.add);
     }
 }
 
@@ -100,34 +100,82 @@ unsafe fn f32<const ROWS: usize, const VECTORS: usize>(job: &Job<f32>) {
                 b = b.add(VECTORS * 16);
             }
         }
-        store(&sums, job.c, job.rows, job.columns, job.add);
+        store(sums, &job.c, job.rows, job.columns, job.add);
     }
 }
 
 /// # Safety
 /// The first `rows` of `c` are valid for `columns` elements, at most 16 times `VECTORS`.
+#[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 unsafe fn store<const ROWS: usize, const VECTORS: usize>(
-    sums: &[[__m512; VECTORS]; ROWS],
-    c: [*mut f32; super::MAX_HEIGHT],
+    sums: [[__m512; VECTORS]; ROWS],
+    c: &[*mut f32; super::MAX_HEIGHT],
     rows: usize,
     columns: usize,
     add: bool,
 ) {
-    for (r, row) in sums.iter().enumerate().take(rows) {
-        for (v, &sum) in row.iter().enumerate() {
-            let left = columns.saturating_sub(v * 16).min(16);
-            let mask = ((1u32 << left) - 1) as __mmask16;
-            // SAFETY: the mask keeps within `columns`.
-            unsafe {
-                let to = c[r].add(v * 16);
-                let sum = if add {
-                    _mm512_add_ps(sum, _mm512_maskz_loadu_ps(mask, to))
-                } else {
-                    sum
-                };
-                _mm512_mask_storeu_ps(to, mask, sum);
+    let masks: [__mmask16; VECTORS] = std::array::from_fn(|v| {
+        let left = columns.saturating_sub(v * 16).min(16);
+        ((1u32 << left) - 1) as __mmask16
+    });
+    let old = if add { !0 } else { 0 };
+    // Written out, not a loop: the compiler would keep sums that a loop indexes in memory.
+    macro_rules! store_rows {
+        ($($r:literal)*) => {$(
+            if let Some(sums) = sums.get($r) {
+                let real = if $r < rows { !0 } else { 0 };
+                for v in 0..VECTORS {
+                    // SAFETY: the masks keep within `rows` and `columns`.
+                    unsafe {
+                        let to = c[$r].wrapping_add(v * 16);
+                        let mask = masks[v] & real;
+                        let sum = _mm512_add_ps(sums[v], _mm512_maskz_loadu_ps(mask & old, to));
+                        _mm512_mask_storeu_ps(to, mask, sum);
+                    }
+                }
             }
+        )*};
+    }
+    store_rows!(0 1 2 3 4 5 6 7 8 9 10 11);
+}
+
+/// `to` in bfloat16, rounded to the nearest; subnormal numbers become 0.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+pub(super) fn convert(from: &[f32], to: &mut [u16]) {
+    let (whole, rest) = to.as_chunks_mut::<16>();
+    let (from, from_rest) = from.as_chunks::<16>();
+    for (to, from) in whole.iter_mut().zip(from) {
+        // SAFETY: both are of 16 elements.
+        unsafe {
+            let rounded = _mm512_cvtneps_pbh(_mm512_loadu_ps(from.as_ptr()));
+            to.as_mut_ptr().cast::<__m256bh>().write_unaligned(rounded);
         }
+    }
+    for (to, from) in rest.iter_mut().zip(from_rest) {
+        *to = super::bf16_bits(*from);
+    }
+}
+
+/// Two rows in pairs, rounded as [`convert`] does.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
+pub(super) fn interleave(even: &[f32], odd: &[f32], to: &mut [u16]) {
+    let (whole, rest) = to.as_chunks_mut::<32>();
+    let (even, even_rest) = even.as_chunks::<16>();
+    let (odd, odd_rest) = odd.as_chunks::<16>();
+    for ((to, even), odd) in whole.iter_mut().zip(even).zip(odd) {
+        // SAFETY: 16 elements are read from each row, 32 written; the types are of 256 bits.
+        unsafe {
+            let bits = |x: &[f32; 16]| {
+                let rounded = _mm512_cvtneps_pbh(_mm512_loadu_ps(x.as_ptr()));
+                _mm512_cvtepu16_epi32(std::mem::transmute::<__m256bh, __m256i>(rounded))
+            };
+            let pairs = _mm512_or_si512(bits(even), _mm512_slli_epi32::<16>(bits(odd)));
+            to.as_mut_ptr().cast::<__m512i>().write_unaligned(pairs);
+        }
+    }
+    let pairs = rest.as_chunks_mut::<2>().0;
+    for ((pair, even), odd) in pairs.iter_mut().zip(even_rest).zip(odd_rest) {
+        *pair = [super::bf16_bits(*even), super::bf16_bits(*odd)];
     }
 }
