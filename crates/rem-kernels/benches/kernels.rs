@@ -14,7 +14,11 @@ use rem_kernels::cpu::retention::{self, Plan, Projections};
 use rem_kernels::cpu::tile::{Bf16Avx512, F32, Precision};
 use rem_kernels::cpu::{cross_entropy, group_norm};
 
+#[global_allocator]
+static ALLOCATOR: rem_kernels::memory::Allocator = rem_kernels::memory::Allocator;
+
 fn main() {
+    rem_kernels::memory::keep();
     divan::main();
 }
 
