@@ -10,6 +10,16 @@ use super::norm::EPSILON;
 /// Elements of pixels whose f32 sums go into one f64: they stay in the first cache for a second look.
 const BLOCK: usize = 4096;
 
+/// Elements that loops over pixels take at a time: whole pixels, and enough for vectors where channels are few.
+pub(super) fn stretch(channels: usize) -> usize {
+    channels * (64 / channels.max(1)).max(1)
+}
+
+/// Channels' values, repeated over a [`stretch`].
+pub(super) fn stretched(values: impl Iterator<Item = f32> + Clone, channels: usize) -> Vec<f32> {
+    values.cycle().take(stretch(channels)).collect()
+}
+
 /// Mean and 1 / standard deviation of every image's groups, `[n, groups]`.
 /// # Shapes
 /// - `x`: `[n, pixels, channels]`
@@ -78,15 +88,22 @@ impl Moments {
 
 fn channel_moments(level: Level, x: &[f32], channels: usize) -> Vec<Moments> {
     let mut moments = vec![Moments::default(); channels];
-    let (mut mean, mut squares) = (vec![0f32; channels], vec![0f32; channels]);
-    for block in x.chunks((BLOCK / channels).max(1) * channels) {
-        block_moments(level, block, &mut mean, &mut squares);
+    let wide = stretch(channels);
+    let (mut mean, mut squares) = (vec![0f32; wide], vec![0f32; wide]);
+    for block in x.chunks((BLOCK / wide).max(1) * wide) {
+        block_moments(level, block, channels, &mut mean, &mut squares);
         let count = (block.len() / channels) as f64;
-        for ((all, mean), squares) in moments.iter_mut().zip(&mean).zip(&squares) {
+        for (c, all) in moments.iter_mut().enumerate() {
+            let squares: f64 = squares[c..]
+                .iter()
+                .step_by(channels)
+                .copied()
+                .map(f64::from)
+                .sum();
             *all = all.with(Moments {
                 count,
-                mean: f64::from(*mean),
-                squares: f64::from(*squares),
+                mean: f64::from(mean[c]),
+                squares,
             });
         }
     }
@@ -94,20 +111,31 @@ fn channel_moments(level: Level, x: &[f32], channels: usize) -> Vec<Moments> {
 }
 
 vectorised! {
-    fn block_moments(x: &[f32], mean: &mut [f32], squares: &mut [f32]) {
-        let channels = mean.len();
+    /// Of each channel the mean, repeated over a stretch, and the squared distances from it, summed for each
+    /// place of a stretch.
+    fn block_moments(x: &[f32], channels: usize, mean: &mut [f32], squares: &mut [f32]) {
+        let wide = mean.len();
         mean.fill(0.0);
         squares.fill(0.0);
-        for x in x.chunks_exact(channels) {
+        for x in x.chunks(wide) {
             for (mean, x) in mean.iter_mut().zip(x) {
                 *mean += x;
             }
         }
         let share = channels as f32 / x.len() as f32;
-        for mean in mean.iter_mut() {
+        let (first, rest) = mean.split_at_mut(channels);
+        for other in rest.chunks_exact(channels) {
+            for (mean, other) in first.iter_mut().zip(other) {
+                *mean += other;
+            }
+        }
+        for mean in first.iter_mut() {
             *mean *= share;
         }
-        for x in x.chunks_exact(channels) {
+        for other in rest.chunks_exact_mut(channels) {
+            other.copy_from_slice(first);
+        }
+        for x in x.chunks(wide) {
             for ((squares, mean), x) in squares.iter_mut().zip(&*mean).zip(x) {
                 *squares += (x - mean) * (x - mean);
             }
@@ -190,28 +218,30 @@ fn image_back(
 ) -> ChannelSums {
     let channels = gamma.len();
     let in_group = channels / statistics.len();
-    let mean: Vec<f32> = (0..channels).map(|c| statistics[c / in_group].0).collect();
     let scale: Vec<f32> = (0..channels).map(|c| statistics[c / in_group].1).collect();
-    let slope: Vec<f32> = scale.iter().zip(gamma).map(|(s, g)| s * g).collect();
+    let mean = stretched((0..channels).map(|c| statistics[c / in_group].0), channels);
+    let slope = stretched(scale.iter().zip(gamma).map(|(s, g)| s * g), channels);
+    let beta = &stretched(beta.iter().copied(), channels);
+    let wide = stretch(channels);
     let mut sums = ChannelSums {
         plain: vec![0f64; channels],
         along: vec![0f64; channels],
     };
-    let (mut plain, mut along) = (vec![0f32; channels], vec![0f32; channels]);
-    let block = (BLOCK / channels).max(1) * channels;
+    let (mut plain, mut along) = (vec![0f32; wide], vec![0f32; wide]);
+    let block = (BLOCK / wide).max(1) * wide;
     for (x, d) in x.chunks(block).zip(d.chunks_mut(block)) {
         plain.fill(0.0);
         along.fill(0.0);
         silu_back(level, x, d, &mean, &slope, beta, &mut plain, &mut along);
-        for c in 0..channels {
-            sums.plain[c] += f64::from(plain[c]);
-            sums.along[c] += f64::from(along[c]) * f64::from(scale[c]);
+        for (i, (plain, along)) in plain.iter().zip(&along).enumerate() {
+            let c = i % channels;
+            sums.plain[c] += f64::from(*plain);
+            sums.along[c] += f64::from(*along) * f64::from(scale[c]);
         }
     }
     // The norm takes out of a gradient its mean and its part along the normed group.
     let count = (in_group * x.len() / channels) as f64;
-    let mut shift = vec![0f32; channels];
-    let mut pull = vec![0f32; channels];
+    let (mut shift, mut pull) = (vec![0f32; channels], vec![0f32; channels]);
     for group in (0..channels).step_by(in_group) {
         let of_group = |sums: &[f64]| {
             let weighted = (group..group + in_group).map(|c| sums[c] * f64::from(gamma[c]));
@@ -221,6 +251,8 @@ fn image_back(
         shift[group..group + in_group].fill((of_group(&sums.plain) * scale) as f32);
         pull[group..group + in_group].fill((of_group(&sums.along) * scale * scale) as f32);
     }
+    let shift = stretched(shift.into_iter(), channels);
+    let pull = stretched(pull.into_iter(), channels);
     norm_back(level, x, d, &mean, &slope, &shift, &pull);
     sums
 }
@@ -236,11 +268,12 @@ vectorised! {
         plain: &mut [f32],
         along: &mut [f32],
     ) {
-        let channels = beta.len();
-        let (mean, slope) = (&mean[..channels], &slope[..channels]);
-        let (plain, along) = (&mut plain[..channels], &mut along[..channels]);
-        for (x, d) in x.chunks_exact(channels).zip(d.chunks_exact_mut(channels)) {
-            for c in 0..channels {
+        let wide = beta.len();
+        for (x, d) in x.chunks(wide).zip(d.chunks_mut(wide)) {
+            let count = x.len();
+            let (d, mean, slope, beta) = (&mut d[..count], &mean[..count], &slope[..count], &beta[..count]);
+            let (plain, along) = (&mut plain[..count], &mut along[..count]);
+            for c in 0..count {
                 let centred = x[c] - mean[c];
                 d[c] *= math::silu_slope(centred * slope[c] + beta[c]);
                 plain[c] += d[c];
@@ -253,10 +286,12 @@ vectorised! {
 vectorised! {
     /// From the gradient of the norm's output to that of its input, in place.
     fn norm_back(x: &[f32], d: &mut [f32], mean: &[f32], slope: &[f32], shift: &[f32], pull: &[f32]) {
-        let channels = mean.len();
-        let (slope, shift, pull) = (&slope[..channels], &shift[..channels], &pull[..channels]);
-        for (x, d) in x.chunks_exact(channels).zip(d.chunks_exact_mut(channels)) {
-            for c in 0..channels {
+        let wide = mean.len();
+        for (x, d) in x.chunks(wide).zip(d.chunks_mut(wide)) {
+            let count = x.len();
+            let (d, mean, slope) = (&mut d[..count], &mean[..count], &slope[..count]);
+            let (shift, pull) = (&shift[..count], &pull[..count]);
+            for c in 0..count {
                 d[c] = d[c] * slope[c] - shift[c] - (x[c] - mean[c]) * pull[c];
             }
         }

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::super::group_norm::{stretch, stretched};
 use super::super::layer::{activate, activate_back};
 use super::super::level::{Level, vectorised};
 use super::super::math::{self, Activation};
@@ -21,20 +22,21 @@ pub enum Stage<'a> {
     },
 }
 
-/// A stage with the norms of all images spread over their channels.
-pub(super) enum Prepared<'a> {
+/// A stage with the norms of all images spread over their channels, repeated over a [`stretch`].
+pub(super) enum Prepared {
     Activation(Activation),
     GroupNormSilu {
-        /// `[n, c]`
+        /// `[n, stretch]`
         mean: Vec<f32>,
-        /// `[n, c]`
+        /// `[n, stretch]`
         slope: Vec<f32>,
-        beta: &'a [f32],
+        /// `[stretch]`
+        beta: Vec<f32>,
     },
 }
 
-impl<'a> Stage<'a> {
-    pub(super) fn prepare(self, images: usize, channels: usize) -> Prepared<'a> {
+impl Stage<'_> {
+    pub(super) fn prepare(self, images: usize, channels: usize) -> Prepared {
         match self {
             Self::Plain => Prepared::Activation(Activation::None),
             Self::Activation(activation) => Prepared::Activation(activation),
@@ -51,22 +53,24 @@ impl<'a> Stage<'a> {
                 );
                 assert_eq!(mean_and_scale.len(), images * groups);
                 assert!(gamma.len() == channels && beta.len() == channels);
+                let wide = stretch(channels);
                 let of = |i: usize| {
-                    mean_and_scale[i / channels * groups + i % channels / (channels / groups)]
+                    let channel = i % wide % channels;
+                    let (mean, scale) =
+                        mean_and_scale[i / wide * groups + channel / (channels / groups)];
+                    (mean, scale * gamma[channel])
                 };
                 Prepared::GroupNormSilu {
-                    mean: (0..images * channels).map(|i| of(i).0).collect(),
-                    slope: (0..images * channels)
-                        .map(|i| of(i).1 * gamma[i % channels])
-                        .collect(),
-                    beta,
+                    mean: (0..images * wide).map(|i| of(i).0).collect(),
+                    slope: (0..images * wide).map(|i| of(i).1).collect(),
+                    beta: stretched(beta.iter().copied(), channels),
                 }
             }
         }
     }
 }
 
-impl Prepared<'_> {
+impl Prepared {
     /// Some pixels of an image after the stage: as they lie, or in `buffer`, which is as long.
     pub(super) fn apply<'b>(
         &self,
@@ -79,12 +83,12 @@ impl Prepared<'_> {
             Self::Activation(Activation::None) => return x,
             Self::Activation(activation) => activate(level, x, *activation, buffer),
             Self::GroupNormSilu { mean, slope, beta } => {
-                let channels = image * beta.len()..(image + 1) * beta.len();
+                let of_image = image * beta.len()..(image + 1) * beta.len();
                 norm_silu(
                     level,
                     x,
-                    &mean[channels.clone()],
-                    &slope[channels],
+                    &mean[of_image.clone()],
+                    &slope[of_image],
                     beta,
                     buffer,
                 );
@@ -97,8 +101,8 @@ impl Prepared<'_> {
 vectorised! {
     /// Pixels, through their channels' norm and SiLU.
     fn norm_silu(x: &[f32], mean: &[f32], slope: &[f32], beta: &[f32], out: &mut [f32]) {
-        let channels = beta.len();
-        for (x, out) in x.chunks_exact(channels).zip(out.chunks_exact_mut(channels)) {
+        let wide = beta.len();
+        for (x, out) in x.chunks(wide).zip(out.chunks_mut(wide)) {
             let parameters = mean.iter().zip(slope).zip(beta);
             for ((o, x), ((mean, slope), beta)) in out.iter_mut().zip(x).zip(parameters) {
                 *o = math::silu((x - mean) * slope + beta);
