@@ -9,7 +9,20 @@ use std::ops::{Deref, DerefMut};
 struct Line([u8; 64]);
 
 thread_local! {
-    static KEPT: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
+    /// By [`class`]. What one thread takes another may give back, so each keeps no more than [`MOST`].
+    static KEPT: RefCell<Vec<Vec<Vec<Line>>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Blocks of a size that a thread keeps.
+const MOST: usize = 16;
+
+/// The number of the smallest size that holds so many lines, and that size. There are four sizes to a doubling.
+fn class(lines: usize) -> (usize, usize) {
+    let lines = lines.max(8);
+    // The largest power of two that is a quarter of `lines` at most.
+    let unit = lines.ilog2() - 2;
+    let quarters = lines.div_ceil(1 << unit);
+    (4 * unit as usize + quarters, quarters << unit)
 }
 
 /// Numbers for which every pattern of bits is a value.
@@ -33,20 +46,9 @@ pub struct Scratch<T> {
 
 impl<T: Plain> Scratch<T> {
     pub fn new(len: usize) -> Self {
-        let count = (len * size_of::<T>()).div_ceil(64);
-        let mut lines = KEPT
-            .with_borrow_mut(|kept| {
-                // The smallest that is large enough, or else the largest.
-                let fits = |i: &usize| kept[*i].len() >= count;
-                let best = (0..kept.len()).filter(fits).min_by_key(|i| kept[*i].len());
-                let best = best.or_else(|| (0..kept.len()).max_by_key(|i| kept[*i].len()));
-                best.map(|i| kept.swap_remove(i))
-            })
-            .unwrap_or_default();
-        if lines.len() < count {
-            lines.clear();
-            lines.resize(count, Line([0; 64]));
-        }
+        let (class, size) = class((len * size_of::<T>()).div_ceil(64));
+        let kept = KEPT.with_borrow_mut(|kept| kept.get_mut(class)?.pop());
+        let lines = kept.unwrap_or_else(|| vec![Line([0; 64]); size]);
         Self {
             lines,
             len,
@@ -58,8 +60,17 @@ impl<T: Plain> Scratch<T> {
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let lines = std::mem::take(&mut self.lines);
+        let (class, _) = class(lines.len());
         // A thread that ends has no place to keep it any more.
-        let _ = KEPT.try_with(|kept| kept.borrow_mut().push(lines));
+        let _ = KEPT.try_with(|kept| {
+            let mut kept = kept.borrow_mut();
+            if kept.len() <= class {
+                kept.resize_with(class + 1, Vec::new);
+            }
+            if kept[class].len() < MOST {
+                kept[class].push(lines);
+            }
+        });
     }
 }
 
@@ -86,4 +97,40 @@ pub fn unfilled<T: Plain>(len: usize) -> Vec<T> {
     // SAFETY: within the capacity; any bits are a `T`, and callers write each element before they read it.
     unsafe { values.set_len(len) };
     values
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_hold_what_they_are_for_and_little_more() {
+        let mut last = 0;
+        for lines in 0..100_000 {
+            let (number, size) = class(lines);
+            assert!(
+                size >= lines && size <= lines.max(8) * 5 / 4,
+                "{lines}: {size}"
+            );
+            assert_eq!(
+                class(size),
+                (number, size),
+                "a block goes back where it came from"
+            );
+            assert!(number >= last, "{lines}");
+            last = number;
+        }
+    }
+
+    #[test]
+    fn blocks_are_used_again_and_few_are_kept() {
+        let first = Scratch::<f32>::new(1000).as_ptr();
+        assert_eq!(Scratch::<f32>::new(990).as_ptr(), first);
+        drop(
+            (0..100)
+                .map(|_| Scratch::<u16>::new(2000))
+                .collect::<Vec<_>>(),
+        );
+        KEPT.with_borrow(|kept| assert!(kept.iter().all(|blocks| blocks.len() <= MOST)));
+    }
 }
