@@ -25,6 +25,10 @@ static ALLOCATOR: rem_kernels::memory::Allocator = rem_kernels::memory::Allocato
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Folder to look for Atari ROMs in first
+    #[cfg(feature = "atari")]
+    #[arg(long, global = true, value_name = "DIR")]
+    rom_dir: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -43,7 +47,7 @@ struct ConfigSource {
     /// Preset to start from: quick, paddle, crossing, debug, atari100k
     #[arg(long, default_value = "quick", value_name = "NAME")]
     preset: String,
-    /// Game to play, short for `--set env.game=…`: catch, paddle, crossing
+    /// Game to play, short for `--set env.game=…`: catch, paddle, crossing, or an Atari game such as breakout
     #[arg(long, value_name = "NAME")]
     game: Option<String>,
     /// Change a config value, as often as you like: `--set tokenizer.vocabulary=128`
@@ -58,6 +62,9 @@ struct ConfigSource {
     /// CPU threads; 0 is one per core
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Chance that a frame of an Atari game repeats the action before, short for `--set env.atari.sticky_actions=…`
+    #[arg(long, value_name = "P")]
+    sticky: Option<f64>,
 }
 
 impl ConfigSource {
@@ -70,6 +77,10 @@ impl ConfigSource {
         short("seed", self.seed.map(|v| v.to_string()));
         short("device", self.device.clone());
         short("threads", self.threads.map(|v| v.to_string()));
+        short(
+            "env.atari.sticky_actions",
+            self.sticky.map(|v| v.to_string()),
+        );
         rem::config::Config::load(&self.preset, &overrides)
     }
 }
@@ -87,6 +98,10 @@ fn data_dir() -> anyhow::Result<PathBuf> {
 fn main() -> ExitCode {
     rem_kernels::memory::keep();
     let cli = Cli::parse();
+    #[cfg(feature = "atari")]
+    if let Some(dir) = cli.rom_dir {
+        rem::env::atari::look_for_roms_in(dir);
+    }
     let result = match cli.command {
         Command::Train(args) => train::run(args),
         Command::Eval(args) => eval::run(args),

@@ -87,8 +87,8 @@ fn an_unknown_preset() {
 fn an_unknown_game() {
     train_is_refused("--game cach", "unknown game `cach`", "`catch`");
     train_is_refused(
-        "--set env.game=chess",
-        "unknown game `chess`",
+        "--set env.game=solitaire",
+        "unknown game `solitaire`",
         "catch, paddle, crossing",
     );
 }

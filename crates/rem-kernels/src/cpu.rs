@@ -16,6 +16,7 @@ pub mod peak;
 pub mod perceptual;
 pub mod pool;
 pub mod product;
+pub mod resize;
 pub mod retention;
 pub mod sampling;
 pub mod scratch;

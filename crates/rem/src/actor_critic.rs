@@ -50,6 +50,14 @@ impl ControllerState {
         }
     }
 
+    /// The rows of both, one below the other.
+    pub fn with(self, other: Self) -> Self {
+        Self {
+            hidden: Tensor::cat(vec![self.hidden, other.hidden], 0),
+            cell: Tensor::cat(vec![self.cell, other.cell], 0),
+        }
+    }
+
     /// The rows `indices` of the state.
     pub fn select(&self, indices: Tensor<1, Int>) -> Self {
         Self {

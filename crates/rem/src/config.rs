@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
+use crate::env::Use;
 use crate::error::{Error, Result};
 
 mod overlay;
@@ -42,6 +43,15 @@ pub struct Config {
 pub struct TrainTest<T> {
     pub train: T,
     pub test: T,
+}
+
+impl<T: Copy> TrainTest<T> {
+    pub fn of(self, for_what: Use) -> T {
+        match for_what {
+            Use::Train => self.train,
+            Use::Test => self.test,
+        }
+    }
 }
 
 /// What products of matrices are made of.
@@ -264,13 +274,18 @@ impl Optimise {
 }
 
 impl Config {
-    /// A preset with overrides (`key=value`, later ones win), validated.
+    /// A preset, what its game needs, and overrides (`key=value`, later ones win), validated.
     pub fn load(preset: &str, overrides: &[String]) -> Result<Self> {
+        let assign_all = |mut table: Table| -> Result<Table> {
+            for assignment in overrides {
+                overlay::assign(&mut table, assignment)?;
+            }
+            Ok(table)
+        };
         let mut table = overlay::preset(preset)?;
-        for assignment in overrides {
-            overlay::assign(&mut table, assignment)?;
-        }
-        Self::from_table(table)
+        let game = Self::from_table(assign_all(table.clone())?)?.env.game;
+        overlay::for_game(&mut table, &game);
+        Self::from_table(assign_all(table)?)
     }
 
     /// A resolved config as [`Config::to_toml`] wrote it, with overrides.
@@ -288,8 +303,12 @@ impl Config {
     }
 
     fn from_table(table: Table) -> Result<Self> {
-        let config: Self = serde_path(Value::Table(table))?;
+        let mut config: Self = serde_path(Value::Table(table))?;
         validate::validate(&config)?;
+        // However an Atari game is spelled, it goes by one name.
+        if let Ok(game) = rem_ale::Game::named(&config.env.game) {
+            config.env.game = game.name.into();
+        }
         Ok(config)
     }
 

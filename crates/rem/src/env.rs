@@ -1,9 +1,12 @@
 //! Environments: what an agent acts in, and the built-in games that need nothing installed.
 //!
 //! A game is an [`Env`]; [`TimeLimit`] and [`LifeLoss`] are `Env`s around another one. [`make`] puts them together.
+//! With the feature `atari` there are also the games of the Arcade Learning Environment.
 //! Everything that will ever happen follows from the seed and the actions, and a [`snapshot`](Env::snapshot)
 //! holds all of it, so a resumed run goes on exactly where it was.
 
+#[cfg(feature = "atari")]
+pub mod atari;
 mod canvas;
 mod catch;
 mod crossing;
@@ -15,6 +18,7 @@ use rand::{Rng, RngExt};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::config::EnvSettings;
 use canvas::BoardGame;
 pub use life_loss::LifeLoss;
 pub use time_limit::TimeLimit;
@@ -47,7 +51,7 @@ pub struct Step {
 /// A game played one action at a time.
 pub trait Env: Send {
     /// The actions' names. Action 0 is always `noop`.
-    fn actions(&self) -> &'static [&'static str];
+    fn actions(&self) -> &[&'static str];
     /// Height and width of a frame in pixels.
     fn frame_size(&self) -> usize;
     /// Starts the next episode and returns its first frame.
@@ -68,7 +72,7 @@ pub trait Env: Send {
 }
 
 impl Env for Box<dyn Env> {
-    fn actions(&self) -> &'static [&'static str] {
+    fn actions(&self) -> &[&'static str] {
         (**self).actions()
     }
     fn frame_size(&self) -> usize {
@@ -111,6 +115,10 @@ pub enum EnvError {
     NoSteps,
     #[error("cannot restore the environment: {reason}")]
     Snapshot { reason: String },
+    #[error("`{game}` is an Atari game, and this program was built without them")]
+    WithoutAtari { game: &'static str },
+    #[error(transparent)]
+    Atari(#[from] rem_ale::AleError),
 }
 
 impl EnvError {
@@ -121,18 +129,77 @@ impl EnvError {
                 closest: Some(name),
                 ..
             } => format!("did you mean `{name}`?"),
-            Self::UnknownGame { .. } => format!("the games are {}", GAMES.join(", ")),
+            Self::UnknownGame { .. } => format!(
+                "the built-in games are {}; those of Atari are {}",
+                GAMES.join(", "),
+                atari_names().join(", ")
+            ),
             Self::BadSize { .. } => "set it with `--set env.frame_size=…`".into(),
             Self::NoSteps => "set it with `--set env.max_steps.train=…`".into(),
             Self::Snapshot { .. } => {
                 "the environment belongs to its checkpoint: resume from an older one with `--from-epoch N`".into()
             }
+            Self::WithoutAtari { .. } => {
+                "run `scripts/setup-atari`, then build with `--features atari`".into()
+            }
+            Self::Atari(error) => error.hint(),
         }
     }
 }
 
+/// What an environment is for; its settings may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    Train,
+    Test,
+}
+
+/// The environment of a config.
+pub fn make(settings: &EnvSettings, for_what: Use, seed: u64) -> Result<Box<dyn Env>, EnvError> {
+    let end_on_life_loss = settings.end_on_life_loss.of(for_what);
+    let max_steps = settings.max_steps.of(for_what);
+    let game = &settings.game;
+    if is_built_in(game) {
+        return built_in(game, settings.frame_size, seed, end_on_life_loss, max_steps);
+    }
+    let known = rem_ale::Game::named(game).map_err(|_| unknown(game))?;
+    #[cfg(feature = "atari")]
+    {
+        let atari = atari::Atari::new(
+            &atari::rom(known)?,
+            atari::AtariSettings {
+                size: settings.frame_size,
+                frame_skip: settings.atari.frame_skip,
+                noops: match settings.atari.max_noops.of(for_what) {
+                    0 => (0, 0),
+                    most => (1, most),
+                },
+                max_frames: max_steps,
+                sticky: settings.atari.sticky_actions,
+            },
+            seed,
+        )?;
+        Ok(if end_on_life_loss {
+            Box::new(LifeLoss::new(atari))
+        } else {
+            Box::new(atari)
+        })
+    }
+    #[cfg(not(feature = "atari"))]
+    Err(EnvError::WithoutAtari { game: known.name })
+}
+
+/// Whether a game is one of the built-in ones.
+pub fn is_built_in(game: &str) -> bool {
+    GAMES.contains(&game)
+}
+
+fn atari_names() -> Vec<&'static str> {
+    rem_ale::Game::benchmark().map(|game| game.name).collect()
+}
+
 /// A built-in game, cut off after `max_steps` steps and, if asked, with an episode for each life.
-pub fn make(
+pub fn built_in(
     game: &str,
     size: usize,
     seed: u64,
@@ -149,12 +216,7 @@ pub fn make(
         "catch" => Box::new(BoardGame::<catch::Catch>::new(size, seed)),
         "paddle" => Box::new(BoardGame::<paddle::Paddle>::new(size, seed)),
         "crossing" => Box::new(BoardGame::<crossing::Crossing>::new(size, seed)),
-        _ => {
-            return Err(EnvError::UnknownGame {
-                game: game.to_owned(),
-                closest: closest_game(game),
-            });
-        }
+        _ => return Err(unknown(game)),
     };
     // The limit is inside: it counts over the whole game, not over one life.
     let limited = TimeLimit::new(game, max_steps);
@@ -165,14 +227,22 @@ pub fn make(
     })
 }
 
-/// The known game within a slip or two of `name`.
-fn closest_game(name: &str) -> Option<&'static str> {
-    let name = name.to_lowercase();
-    let (edits, game) = GAMES
-        .iter()
-        .map(|&game| (strsim::levenshtein(&name, game), game))
-        .min()?;
-    (edits <= 2).then_some(game)
+/// A game that nobody knows, with the one that was probably meant.
+fn unknown(game: &str) -> EnvError {
+    let name = game.to_lowercase();
+    let distance = |game: &&str| strsim::levenshtein(&name, game);
+    let built_in = GAMES.iter().copied().min_by_key(distance);
+    let closest =
+        built_in
+            .filter(|game| distance(game) <= 2)
+            .or_else(|| match rem_ale::Game::named(game) {
+                Err(rem_ale::AleError::UnknownGame { closest, .. }) => closest.first().copied(),
+                known => known.ok().map(|game| game.name),
+            });
+    EnvError::UnknownGame {
+        game: game.to_owned(),
+        closest,
+    }
 }
 
 /// How long to play: so many episodes, but none begun after so many steps.
@@ -274,7 +344,7 @@ mod tests {
     }
 
     fn scripted(game: &str, life_loss: bool, max_steps: u32, episodes: usize) -> Vec<f32> {
-        let mut env = make(game, 32, 11, life_loss, max_steps).unwrap();
+        let mut env = built_in(game, 32, 11, life_loss, max_steps).unwrap();
         play_scripted(
             &mut env,
             Budget {
@@ -285,7 +355,7 @@ mod tests {
     }
 
     fn random(game: &str, life_loss: bool, max_steps: u32, episodes: usize) -> Vec<f32> {
-        let mut env = make(game, 32, 12, life_loss, max_steps).unwrap();
+        let mut env = built_in(game, 32, 12, life_loss, max_steps).unwrap();
         let budget = Budget {
             episodes,
             steps: usize::MAX,
@@ -312,7 +382,7 @@ mod tests {
     }
 
     fn start(game: &str, size: usize, seed: u64, life_loss: bool) -> Box<dyn Env> {
-        let mut env = make(game, size, seed, life_loss, 40).unwrap();
+        let mut env = built_in(game, size, seed, life_loss, 40).unwrap();
         env.reset();
         env
     }
@@ -332,7 +402,7 @@ mod tests {
     #[test]
     fn the_next_episode_is_another_one() {
         for game in GAMES {
-            let mut env = make(game, 32, 1, false, 40).unwrap();
+            let mut env = built_in(game, 32, 1, false, 40).unwrap();
             let mut starts: Vec<_> = (0..20).map(|_| env.reset()).collect();
             starts.sort();
             starts.dedup();
@@ -369,7 +439,7 @@ mod tests {
             for round in 0..60 {
                 watch(&mut env, &mut rng, 1 + round % 5);
                 let snapshot = env.snapshot();
-                let mut other = make(game, 32, 1000, life_loss, 40).unwrap();
+                let mut other = built_in(game, 32, 1000, life_loss, 40).unwrap();
                 other.restore(&snapshot).unwrap();
                 assert_eq!(other.render(), env.render());
                 assert_eq!(other.snapshot(), snapshot);
@@ -383,7 +453,7 @@ mod tests {
     fn a_game_restored_between_episodes_resets_as_the_first_did() {
         let mut env = start("paddle", 32, 9, true);
         while env.step(0).outcome == Outcome::Continues {}
-        let mut other = make("paddle", 32, 1000, true, 40).unwrap();
+        let mut other = built_in("paddle", 32, 1000, true, 40).unwrap();
         other.restore(&env.snapshot()).unwrap();
         assert_eq!(other.reset(), env.reset());
         assert_eq!(other.lives(), 2);
@@ -420,11 +490,12 @@ mod tests {
 
     #[test]
     fn what_cannot_be_made_is_said() {
-        let error = |game, size, steps| make(game, size, 0, false, steps).err().unwrap();
+        let error = |game, size, steps| built_in(game, size, 0, false, steps).err().unwrap();
         assert_eq!(error("cach", 64, 40).to_string(), "unknown game `cach`");
         assert_eq!(error("cach", 64, 40).hint(), "did you mean `catch`?");
-        let all = "the games are catch, paddle, crossing";
-        assert_eq!(error("Pong", 64, 40).hint(), all);
+        assert_eq!(error("brakeout", 64, 40).hint(), "did you mean `breakout`?");
+        let all = "the built-in games are catch, paddle, crossing; those of Atari are alien, ";
+        assert!(error("chess at night", 64, 40).hint().starts_with(all));
         assert!(matches!(
             error("catch", 48, 40),
             EnvError::BadSize { size: 48 }
@@ -464,7 +535,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "reset first")]
     fn no_step_before_the_first_reset() {
-        make("catch", 32, 0, false, 10).unwrap().step(0);
+        built_in("catch", 32, 0, false, 10).unwrap().step(0);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
 
 use crate::actor_critic::ControllerState;
 use crate::agent::Player;
@@ -13,8 +14,8 @@ use crate::seeds::{Purpose, Seeds};
 /// Steps of the filmed episode that are kept at most.
 const MAX_FILM: usize = 300;
 
-/// Episodes played side by side at most.
-const SIDE_BY_SIDE: usize = 32;
+/// Episodes played side by side at most, their environments on as many threads as there are.
+const SIDE_BY_SIDE: usize = 8;
 
 /// An episode to look at.
 #[derive(Clone, Debug, Default)]
@@ -45,14 +46,7 @@ pub fn mean(returns: &[f32]) -> f64 {
 
 /// A test environment: no end on a lost life unless the config says so.
 pub fn test_env(settings: &EnvSettings, seed: u64) -> Result<Box<dyn Env>, EnvError> {
-    let end_on_life_loss = settings.end_on_life_loss.test;
-    env::make(
-        &settings.game,
-        settings.frame_size,
-        seed,
-        end_on_life_loss,
-        settings.max_steps.test,
-    )
+    env::make(settings, env::Use::Test, seed)
 }
 
 struct Seat {
@@ -62,6 +56,33 @@ struct Seat {
     rng: ChaCha8Rng,
     total: f32,
     length: usize,
+    over: bool,
+}
+
+impl Seat {
+    fn new(config: &Config, seeds: &Seeds, episode: usize) -> Result<Self, EnvError> {
+        let index = episode as u64;
+        let seed = seeds.derive(0, Purpose::EvaluationEnvironment, index);
+        let mut env = test_env(&config.env, seed)?;
+        Ok(Self {
+            episode,
+            frame: env.reset(),
+            env,
+            rng: ChaCha8Rng::seed_from_u64(seeds.derive(0, Purpose::Evaluation, index)),
+            total: 0.0,
+            length: 0,
+            over: false,
+        })
+    }
+
+    /// Takes an action; returns its reward and the frame before it.
+    fn step(&mut self, action: usize) -> (f32, Vec<u8>) {
+        let step = self.env.step(action);
+        self.total += step.reward;
+        self.length += 1;
+        self.over = step.outcome != Outcome::Continues;
+        (step.reward, std::mem::replace(&mut self.frame, step.frame))
+    }
 }
 
 /// Plays episodes `0..episodes`. Each has its own environment and generator, seeded by the run and the
@@ -81,33 +102,27 @@ pub fn evaluate(
         lengths: vec![0; episodes],
         film: Film::default(),
     };
-    let mut done = 0;
-    for first in (0..episodes).step_by(SIDE_BY_SIDE) {
-        let mut seats = (first..episodes.min(first + SIDE_BY_SIDE))
-            .map(|episode| {
-                let index = episode as u64;
-                let mut env = test_env(
-                    &config.env,
-                    seeds.derive(0, Purpose::EvaluationEnvironment, index),
-                )?;
-                let frame = env.reset();
-                let rng = ChaCha8Rng::seed_from_u64(seeds.derive(0, Purpose::Evaluation, index));
-                Ok(Seat {
-                    episode,
-                    env,
-                    frame,
-                    rng,
-                    total: 0.0,
-                    length: 0,
-                })
-            })
-            .collect::<Result<Vec<Seat>, EnvError>>()?;
-        let mut state = player.actor_critic.initial_state(seats.len());
-        while !seats.is_empty() {
-            state = play_step(player, config, &mut seats, state, &mut out, device);
-            done += retire(&mut seats, &mut state, &mut out, device);
-            progress(done);
+    let mut seats: Vec<Seat> = Vec::new();
+    let mut state: Option<ControllerState> = None;
+    let (mut begun, mut done) = (0, 0);
+    while done < episodes {
+        let starting = (SIDE_BY_SIDE - seats.len()).min(episodes - begun);
+        if starting > 0 {
+            for episode in begun..begun + starting {
+                seats.push(Seat::new(config, &seeds, episode)?);
+            }
+            begun += starting;
+            let fresh = player.actor_critic.initial_state(starting);
+            state = Some(match state {
+                Some(state) => state.with(fresh),
+                None => fresh,
+            });
         }
+        let playing = state.expect("some seat is taken");
+        let next = play_step(player, config, &mut seats, playing, &mut out.film, device);
+        state = retire(&mut seats, next, &mut out, device);
+        done = begun - seats.len();
+        progress(done);
     }
     Ok(out)
 }
@@ -118,57 +133,47 @@ fn play_step(
     config: &Config,
     seats: &mut [Seat],
     state: ControllerState,
-    out: &mut Evaluation,
+    film: &mut Film,
     device: &Device,
 ) -> ControllerState {
     let frames = seats.iter().map(|s| &s.frame[..]);
     let tokens = player.see(frames, config.env.frame_size, device);
     let draws: Vec<f32> = seats.iter_mut().map(|s| s.rng.random()).collect();
     let (state, actions) = player.decide(tokens, state, config.evaluate.temperature, &draws);
-    for (seat, action) in seats.iter_mut().zip(&actions) {
-        let step = seat.env.step(*action);
-        if seat.episode == 0 && out.film.actions.len() < MAX_FILM {
-            out.film.frames.push(std::mem::take(&mut seat.frame));
-            out.film.actions.push(*action);
-            out.film.rewards.push(step.reward);
-        }
-        seat.frame = step.frame;
-        seat.total += step.reward;
-        seat.length += 1;
-        if step.outcome != Outcome::Continues {
-            out.returns[seat.episode] = seat.total;
-            out.lengths[seat.episode] = seat.length;
-        }
+    let steps = seats.par_iter_mut().zip(&actions);
+    let steps: Vec<_> = steps.map(|(seat, action)| seat.step(*action)).collect();
+    let filmed = seats.iter().position(|seat| seat.episode == 0);
+    if let Some(i) = filmed.filter(|_| film.actions.len() < MAX_FILM) {
+        let (reward, before) = &steps[i];
+        film.frames.push(before.clone());
+        film.actions.push(actions[i]);
+        film.rewards.push(*reward);
     }
     player.act(&actions, state)
 }
 
-/// Clears the seats whose episode is over; returns how many.
+/// Clears the seats whose episode is over; the state of the others, if there are any.
 fn retire(
     seats: &mut Vec<Seat>,
-    state: &mut ControllerState,
+    state: ControllerState,
     out: &mut Evaluation,
     device: &Device,
-) -> usize {
-    let over = |s: &Seat| out.lengths[s.episode] > 0;
-    let left: Vec<i64> = (0..seats.len())
-        .filter(|i| !over(&seats[*i]))
-        .map(|i| i as i64)
-        .collect();
-    let retired = seats.len() - left.len();
-    if retired == 0 {
-        return 0;
+) -> Option<ControllerState> {
+    let playing = |(i, seat): (usize, &Seat)| (!seat.over).then_some(i as i64);
+    let left: Vec<i64> = seats.iter().enumerate().filter_map(playing).collect();
+    if left.len() == seats.len() {
+        return Some(state);
     }
-    if let Some(first) = seats
-        .iter_mut()
-        .find(|s| s.episode == 0 && out.lengths[0] > 0)
-    {
-        out.film.frames.push(std::mem::take(&mut first.frame));
-    }
-    seats.retain(|s| !over(s));
-    if !left.is_empty() {
-        let count = left.len();
-        *state = state.select(Tensor::from_data(TensorData::new(left, [count]), device));
-    }
-    retired
+    seats.retain_mut(|seat| {
+        if seat.over {
+            out.returns[seat.episode] = seat.total;
+            out.lengths[seat.episode] = seat.length;
+            if seat.episode == 0 {
+                out.film.frames.push(std::mem::take(&mut seat.frame));
+            }
+        }
+        !seat.over
+    });
+    let count = left.len();
+    (count > 0).then(|| state.select(Tensor::from_data(TensorData::new(left, [count]), device)))
 }

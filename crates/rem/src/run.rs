@@ -133,6 +133,8 @@ pub struct Protocol {
     pub sticky_actions: f64,
     pub max_noops_train: u32,
     pub max_noops_test: u32,
+    /// For Atari games.
+    pub ale_version: Option<String>,
     pub end_on_life_loss_train: bool,
     pub end_on_life_loss_test: bool,
     pub max_steps_train: u32,
@@ -163,6 +165,8 @@ impl Protocol {
             let mut env = test_env(&config.env, seeds.derive(0, Purpose::Baseline, 1))?;
             Ok::<f64, Error>(mean(&env::play_scripted(&mut *env, BASELINE)))
         });
+        // The built-in games repeat no action and start without no-ops.
+        let atari = (!env::is_built_in(&config.env.game)).then_some(&config.env.atari);
         Ok(Self {
             rem_version: env!("CARGO_PKG_VERSION").into(),
             git_revision: env!("REM_GIT_REVISION").into(),
@@ -173,11 +177,11 @@ impl Protocol {
             game: config.env.game.clone(),
             actions: env.actions().iter().map(|a| a.to_string()).collect(),
             frame_size: config.env.frame_size,
-            // The built-in games repeat no action and start without no-ops.
-            frame_skip: 1,
-            sticky_actions: 0.0,
-            max_noops_train: 0,
-            max_noops_test: 0,
+            frame_skip: atari.map_or(1, |a| a.frame_skip),
+            sticky_actions: atari.map_or(0.0, |a| a.sticky_actions),
+            max_noops_train: atari.map_or(0, |a| a.max_noops.train),
+            max_noops_test: atari.map_or(0, |a| a.max_noops.test),
+            ale_version: atari.map(|_| rem_ale::ALE_VERSION.into()),
             end_on_life_loss_train: config.env.end_on_life_loss.train,
             end_on_life_loss_test: config.env.end_on_life_loss.test,
             max_steps_train: config.env.max_steps.train,

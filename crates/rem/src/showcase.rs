@@ -25,7 +25,7 @@ pub struct Showcase<'a> {
     pub player: &'a Player,
     pub world_model: &'a WorldModel,
     pub config: &'a Config,
-    pub actions: &'static [&'static str],
+    pub actions: &'a [&'static str],
     pub device: &'a Device,
 }
 

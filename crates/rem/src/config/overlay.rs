@@ -23,6 +23,17 @@ pub(super) fn preset(name: &str) -> Result<Table> {
     Ok(table)
 }
 
+/// What single games need.
+const GAMES: &str = include_str!("../../../../configs/games.toml");
+
+/// Lays over the table what its game needs, if it needs anything.
+pub(super) fn for_game(table: &mut Table, game: &str) {
+    let mut games: Table = GAMES.parse().expect("games.toml is valid TOML (tested)");
+    if let Some(Value::Table(needed)) = games.remove(game) {
+        lay_over(table, needed);
+    }
+}
+
 fn lay_over(base: &mut Table, above: Table) {
     for (key, value) in above {
         match (base.get_mut(&key), value) {

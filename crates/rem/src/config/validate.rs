@@ -35,6 +35,9 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         env.frame_size == 32 || env.frame_size == 64 => "env.frame_size", env.frame_size, "must be 32 or 64";
         env.max_steps.train > 0 => "env.max_steps.train", env.max_steps.train, "must be at least 1";
         env.max_steps.test > 0 => "env.max_steps.test", env.max_steps.test, "must be at least 1";
+        env.atari.frame_skip > 0 => "env.atari.frame_skip", env.atari.frame_skip, "must be at least 1";
+        (0.0..1.0).contains(&env.atari.sticky_actions) => "env.atari.sticky_actions", env.atari.sticky_actions,
+            "must be in [0, 1)";
 
         c.collect.epochs > 0 => "collect.epochs", c.collect.epochs, "must be at least 1";
         c.collect.steps_per_epoch > 0 => "collect.steps_per_epoch", c.collect.steps_per_epoch, "must be at least 1";

@@ -32,7 +32,7 @@ impl<E: Env> LifeLoss<E> {
 }
 
 impl<E: Env> Env for LifeLoss<E> {
-    fn actions(&self) -> &'static [&'static str] {
+    fn actions(&self) -> &[&'static str] {
         self.inner.actions()
     }
 
@@ -57,7 +57,9 @@ impl<E: Env> Env for LifeLoss<E> {
         );
         let lives = self.inner.lives();
         let mut step = self.inner.step(action);
-        let life_lost = self.inner.lives() < lives;
+        // Some Atari games count down to 0 a little before they are over.
+        let left = self.inner.lives();
+        let life_lost = left < lives && (left > 0 || step.outcome != Outcome::Continues);
         self.progress = match step.outcome {
             Outcome::Continues if life_lost => Progress::LifeLost,
             Outcome::Continues => Progress::Playing,

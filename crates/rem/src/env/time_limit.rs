@@ -38,7 +38,7 @@ impl<E: Env> TimeLimit<E> {
 }
 
 impl<E: Env> Env for TimeLimit<E> {
-    fn actions(&self) -> &'static [&'static str] {
+    fn actions(&self) -> &[&'static str] {
         self.inner.actions()
     }
 

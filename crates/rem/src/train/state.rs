@@ -47,14 +47,7 @@ pub(super) fn config_crc32(config: &Config) -> u32 {
 
 pub(super) fn training_env(config: &Config) -> Result<Box<dyn Env>> {
     let seed = Seeds::new(config.seed).derive(0, Purpose::Environment, 0);
-    let s = &config.env;
-    Ok(env::make(
-        &s.game,
-        s.frame_size,
-        seed,
-        s.end_on_life_loss.train,
-        s.max_steps.train,
-    )?)
+    Ok(env::make(&config.env, env::Use::Train, seed)?)
 }
 
 /// An agent and its optimisers from the arrays of a checkpoint.
