@@ -1,5 +1,8 @@
 //! `rem bench`: the training steps timed, in the form and at the sizes of the PyTorch yardstick.
 
+#[cfg(feature = "atari")]
+mod emulation;
+
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -15,6 +18,9 @@ use serde::{Deserialize, Serialize};
 /// machine's measured peak, and the process' peak memory so far. Run it on an idle machine.
 #[derive(Args)]
 pub struct BenchArgs {
+    #[cfg(feature = "atari")]
+    #[command(subcommand)]
+    other: Option<Other>,
     /// Model sizes: the paper's, or ones at which overhead shows
     #[arg(long, default_value = "paper")]
     scale: ScaleName,
@@ -33,6 +39,13 @@ pub struct BenchArgs {
     /// Output of the yardstick (JSON lines) to compare with, phase by phase
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
+}
+
+/// What else can be timed.
+#[cfg(feature = "atari")]
+#[derive(clap::Subcommand)]
+enum Other {
+    Emulation(emulation::EmulationArgs),
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -66,6 +79,10 @@ struct Line {
 }
 
 pub fn run(args: BenchArgs) -> Result<()> {
+    #[cfg(feature = "atari")]
+    if let Some(Other::Emulation(args)) = args.other {
+        return emulation::run(args);
+    }
     rem::threads::set(args.threads)?;
     rem::threads::on_worker(|| args.run())
 }

@@ -90,11 +90,29 @@ impl Resize {
     }
 }
 
+/// Whether the first `count` pixels have one colour; false if it cannot be told at a glance.
+#[inline(always)]
+fn all_the_same(pixels: &[u8], count: usize) -> bool {
+    let Some(eight) = pixels.first_chunk::<8>() else {
+        return false;
+    };
+    let word = u64::from_le_bytes(*eight);
+    let differences = word ^ u64::from(eight[0]) * 0x0101_0101_0101_0101;
+    count <= 8 && differences << (64 - 8 * count) == 0
+}
+
 vectorised! {
     fn narrow(pixels: &[u8], palette: &Palette, windows: &[Window], out: &mut [u8]) {
         for (window, out) in windows.iter().zip(out.chunks_exact_mut(3)) {
+            let seen = &pixels[window.first..];
+            // Weights add up to one but for a few units in the last place: one colour stays as it is.
+            if all_the_same(seen, window.weights.len()) {
+                let [red, green, blue, _] = palette[usize::from(seen[0])];
+                out.copy_from_slice(&[red as u8, green as u8, blue as u8]);
+                continue;
+            }
             let mut sums = [HALF; 4];
-            for (weight, pixel) in window.weights.iter().zip(&pixels[window.first..]) {
+            for (weight, pixel) in window.weights.iter().zip(seen) {
                 let colour = &palette[usize::from(*pixel)];
                 for (sum, part) in sums.iter_mut().zip(colour) {
                     *sum += weight * part;
