@@ -97,7 +97,7 @@ fn all_the_same(pixels: &[u8], count: usize) -> bool {
         return false;
     };
     let word = u64::from_le_bytes(*eight);
-    let differences = word ^ u64::from(eight[0]) * 0x0101_0101_0101_0101;
+    let differences = word ^ (u64::from(eight[0]) * 0x0101_0101_0101_0101);
     count <= 8 && differences << (64 - 8 * count) == 0
 }
 
