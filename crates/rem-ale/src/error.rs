@@ -1,6 +1,5 @@
 //! What can go wrong with games, ROMs and the emulator, each with a hint of what to do about it.
 
-use std::fmt::Write;
 use std::path::PathBuf;
 
 use crate::games::Game;
@@ -24,7 +23,7 @@ pub enum AleError {
         /// What was probably meant, the likeliest first.
         closest: Vec<&'static str>,
     },
-    #[error("no ROM for `{game}`; tried{}", list(tried))]
+    #[error("no ROM for `{game}`; tried {}", list(tried))]
     RomMissing {
         game: &'static str,
         tried: Vec<Tried>,
@@ -97,14 +96,12 @@ impl AleError {
 }
 
 fn list(tried: &[Tried]) -> String {
-    let mut text = String::new();
-    for Tried { what, file, why } in tried {
-        let _ = match file {
-            Some(file) => write!(text, "\n  {what}: `{}`: {why}", file.display()),
-            None => write!(text, "\n  {what}: {why}"),
-        };
-    }
-    text
+    let place = |Tried { what, file, why }: &Tried| match file {
+        Some(file) => format!("{what} (`{}`: {why})", file.display()),
+        None => format!("{what} ({why})"),
+    };
+    let places: Vec<_> = tried.iter().map(place).collect();
+    places.join(", ")
 }
 
 fn numbers(numbers: &[u32]) -> String {

@@ -176,7 +176,7 @@ mod tests {
         let error = find_in_folder(folder.path()).unwrap_err();
         let file = folder.path().join("pong.bin");
         let expected = format!(
-            "no ROM for `pong`; tried\n  --rom-dir: `{}`: no such file\n  ALE_ROMS_DIR: not set",
+            "no ROM for `pong`; tried --rom-dir (`{}`: no such file), ALE_ROMS_DIR (not set)",
             file.display()
         );
         assert_eq!(error.to_string(), expected);

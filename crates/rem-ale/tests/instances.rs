@@ -6,15 +6,7 @@ use std::fs;
 use std::thread;
 
 use rem_ale::{Action, Ale, AleError, Game, Rom, Settings};
-use support::{Lcg, Seen, play, rom, screen_crc32, start};
-
-const STICKY: Settings = Settings {
-    seed: 5,
-    sticky: 0.25,
-    full_action_set: false,
-    mode: None,
-    difficulty: None,
-};
+use support::{Lcg, STICKY, Seen, play, rom, screen_crc32, start};
 
 #[test]
 fn on_threads_as_one_after_another() {

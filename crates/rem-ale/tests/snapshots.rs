@@ -7,15 +7,8 @@ use std::process::Command;
 use std::{env, fs};
 
 use rem_ale::{Action, Ale, AleError, GAMES, Game, Settings};
-use support::{Lcg, Seen, play, rom, screen_crc32, start};
+use support::{Lcg, STICKY, Seen, play, rom, screen_crc32, start};
 
-const STICKY: Settings = Settings {
-    seed: 5,
-    sticky: 0.25,
-    full_action_set: false,
-    mode: None,
-    difficulty: None,
-};
 const OTHER_SEED: Settings = Settings { seed: 99, ..STICKY };
 
 /// Snapshots at several moments, restored into an emulator with another seed: at first a fresh one, then one that

@@ -17,11 +17,7 @@ fn killed_and_resumed_with_the_emulators_state() {
     let whole = place.path().join("whole");
     succeeds(&mut debug_run(&whole, SETTINGS));
     let dir = place.path().join("killed");
-    kill_when(start(&mut debug_run(&dir, SETTINGS)), || {
-        has_line(&dir, 2, "world_model")
-    });
-    kill_when(start(&mut resume(&dir)), || has_line(&dir, 4, "collect"));
-    succeeds(&mut resume(&dir));
+    killed_in(&dir, SETTINGS, &[(2, "world_model"), (4, "collect")]);
     assert_same(&lasting_files(&dir), &lasting_files(&whole));
 
     let protocol = fs::read_to_string(dir.join("protocol.json")).unwrap();

@@ -20,24 +20,6 @@ fn uninterrupted(place: &Path, settings: &str) -> Files {
     lasting_files(&dir)
 }
 
-/// Kills the run in the middle of each of `epochs`, resuming it after each; the last time it goes to its end.
-fn killed_in(dir: &Path, settings: &str, epochs: &[(u32, &str)]) {
-    let mut in_the_middle = 0;
-    for (i, &(epoch, phase)) in epochs.iter().enumerate() {
-        let mut command = match i {
-            0 => debug_run(dir, settings),
-            _ => resume(dir),
-        };
-        kill_when(start(&mut command), || has_line(dir, epoch, phase));
-        // The epoch had begun, and nothing but its lines tells of it.
-        if has_line(dir, epoch, phase) && !checkpoint(dir, epoch).exists() {
-            in_the_middle += 1;
-        }
-    }
-    assert!(in_the_middle > 0, "no kill came in time");
-    succeeds(&mut resume(dir));
-}
-
 #[test]
 fn killed_in_the_middle_of_an_epoch_twice() {
     let place = place();

@@ -10,17 +10,20 @@ pub mod atari;
 mod canvas;
 mod catch;
 mod crossing;
+mod error;
 mod life_loss;
 mod paddle;
+mod snapshot;
 mod time_limit;
 
 use rand::{Rng, RngExt};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::config::EnvSettings;
 use canvas::BoardGame;
+pub use error::EnvError;
 pub use life_loss::LifeLoss;
+use snapshot::{pack, refused, unpack};
 pub use time_limit::TimeLimit;
 
 /// The built-in games, by the names [`make`] takes.
@@ -98,52 +101,6 @@ impl Env for Box<dyn Env> {
     }
     fn restore(&mut self, snapshot: &[u8]) -> Result<(), EnvError> {
         (**self).restore(snapshot)
-    }
-}
-
-#[derive(Debug, thiserror::Error)]
-pub enum EnvError {
-    #[error("unknown game `{game}`")]
-    UnknownGame {
-        game: String,
-        /// The game that was probably meant.
-        closest: Option<&'static str>,
-    },
-    #[error("frames of {size}x{size} pixels are not possible (choose from {FRAME_SIZES:?})")]
-    BadSize { size: usize },
-    #[error("an episode needs room for at least one step, but the time limit is 0")]
-    NoSteps,
-    #[error("cannot restore the environment: {reason}")]
-    Snapshot { reason: String },
-    #[error("`{game}` is an Atari game, and this program was built without them")]
-    WithoutAtari { game: &'static str },
-    #[error(transparent)]
-    Atari(#[from] rem_ale::AleError),
-}
-
-impl EnvError {
-    /// What to do about it.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::UnknownGame {
-                closest: Some(name),
-                ..
-            } => format!("did you mean `{name}`?"),
-            Self::UnknownGame { .. } => format!(
-                "the built-in games are {}; those of Atari are {}",
-                GAMES.join(", "),
-                atari_names().join(", ")
-            ),
-            Self::BadSize { .. } => "set it with `--set env.frame_size=…`".into(),
-            Self::NoSteps => "set it with `--set env.max_steps.train=…`".into(),
-            Self::Snapshot { .. } => {
-                "the environment belongs to its checkpoint: resume from an older one with `--from-epoch N`".into()
-            }
-            Self::WithoutAtari { .. } => {
-                "run `scripts/setup-atari`, then build with `--features atari`".into()
-            }
-            Self::Atari(error) => error.hint(),
-        }
     }
 }
 
@@ -284,53 +241,6 @@ fn play(env: &mut dyn Env, budget: Budget, mut choose: impl FnMut(&dyn Env) -> u
         returns.push(total);
     }
     returns
-}
-
-/// One layer of a snapshot: a line of JSON. A wrapper's line is followed by the snapshot of what it wraps,
-/// byte for byte, so an emulator may keep a binary state of its own.
-#[derive(Serialize, Deserialize)]
-struct Layer<S> {
-    layer: String,
-    state: S,
-}
-
-/// Only the name: read first, so that a foreign snapshot is called that and not damaged.
-#[derive(Deserialize)]
-struct LayerName {
-    layer: String,
-}
-
-fn pack(layer: &str, state: &impl Serialize, inner: &[u8]) -> Vec<u8> {
-    let layer = layer.to_owned();
-    let mut bytes =
-        serde_json::to_vec(&Layer { layer, state }).expect("plain data can be written as JSON");
-    bytes.push(b'\n');
-    bytes.extend_from_slice(inner);
-    bytes
-}
-
-/// The state of the outermost layer, which must be called `layer`, and the snapshot inside it.
-fn unpack<'a, S: DeserializeOwned>(
-    layer: &str,
-    snapshot: &'a [u8],
-) -> Result<(S, &'a [u8]), EnvError> {
-    let end = snapshot.iter().position(|&byte| byte == b'\n');
-    let end = end.ok_or_else(|| refused(format!("the state of `{layer}` is cut short")))?;
-    let (line, inner) = (&snapshot[..end], &snapshot[end + 1..]);
-    let damaged = |error| refused(format!("the state of `{layer}` is damaged ({error})"));
-    let found: LayerName = serde_json::from_slice(line).map_err(damaged)?;
-    if found.layer != layer {
-        return Err(refused(format!(
-            "the snapshot is of `{}`, not of `{layer}`",
-            found.layer
-        )));
-    }
-    let found: Layer<S> = serde_json::from_slice(line).map_err(damaged)?;
-    Ok((found.state, inner))
-}
-
-fn refused(reason: String) -> EnvError {
-    EnvError::Snapshot { reason }
 }
 
 #[cfg(test)]

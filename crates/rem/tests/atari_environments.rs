@@ -92,11 +92,11 @@ fn a_damaged_snapshot_changes_nothing() {
 #[test]
 fn time_limits_count_raw_frames() {
     let mut settings = config("freeway").env;
-    settings.max_steps.test = 41;
+    settings.max_steps.test = 39;
     settings.atari.max_noops.test = 1;
     let mut env = env::make(&settings, Use::Test, 1).unwrap();
     env.reset();
-    // One no-op, nine whole steps, and the first 4 of the tenth.
+    // One no-op, nine whole steps, and half of the tenth.
     let outcomes: Vec<_> = (0..10).map(|_| env.step(0).outcome).collect();
     assert!(outcomes[..9].iter().all(|o| *o == Outcome::Continues));
     assert_eq!(outcomes[9], Outcome::Truncated);

@@ -4,6 +4,14 @@
 
 use rem_ale::{Action, Ale, Game, Rom, Settings};
 
+pub const STICKY: Settings = Settings {
+    seed: 5,
+    sticky: 0.25,
+    full_action_set: false,
+    mode: None,
+    difficulty: None,
+};
+
 /// The generator of the recorded traces.
 pub struct Lcg(pub u64);
 

@@ -147,19 +147,19 @@ impl Env for Atari {
             let (reward, now) = self.act(action);
             total += reward;
             outcome = now;
-            // Of one frame, both are the same.
-            for (back, kept) in [(2, 0), (1, 1)] {
-                if frame + back == skip || (skip == 1 && back == 2) {
-                    let (resize, screen) = (&mut self.resize, self.ale.screen());
-                    resize.apply(screen, &self.palette, &mut self.pair[kept]);
-                }
+            if frame + 2 >= skip {
+                let kept = &mut self.pair[(frame + 2 - skip) as usize];
+                self.resize.apply(self.ale.screen(), &self.palette, kept);
             }
             if outcome != Outcome::Continues {
                 break;
             }
         }
-        let [first, second] = &self.pair;
-        for ((seen, a), b) in self.frame.iter_mut().zip(first).zip(second) {
+        let [first, second] = &mut self.pair;
+        if skip == 1 {
+            first.copy_from_slice(second);
+        }
+        for ((seen, a), b) in self.frame.iter_mut().zip(&*first).zip(&*second) {
             *seen = *a.max(b);
         }
         self.play.over = outcome != Outcome::Continues;

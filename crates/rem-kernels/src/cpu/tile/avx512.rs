@@ -140,7 +140,7 @@ unsafe fn store<const ROWS: usize, const VECTORS: usize>(
     store_rows!(0 1 2 3 4 5 6 7 8 9 10 11);
 }
 
-/// `to` in bfloat16, rounded to the nearest; subnormal numbers become 0.
+/// `to` in bfloat16, rounded to the nearest; in whole vectors, subnormal numbers become 0.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
 pub(super) fn convert(from: &[f32], to: &mut [u16]) {
     let (whole, rest) = to.as_chunks_mut::<16>();
