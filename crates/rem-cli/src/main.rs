@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 
 mod bench;
 mod config;
+mod doctor;
 mod eval;
 mod import;
 mod show;
@@ -39,6 +40,7 @@ enum Command {
     Import(import::ImportCommand),
     Config(config::ConfigArgs),
     Bench(bench::BenchArgs),
+    Doctor(doctor::DoctorArgs),
 }
 
 /// Where a config comes from.
@@ -108,6 +110,7 @@ fn main() -> ExitCode {
         Command::Import(command) => import::run(command),
         Command::Config(args) => config::run(args),
         Command::Bench(args) => bench::run(args),
+        Command::Doctor(args) => doctor::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -132,7 +132,7 @@ pub fn checksum(file: &Path) -> Result<u32> {
     Ok(crc32fast::hash(&bytes))
 }
 
-fn load_lpips(file: &Path, config: &Config) -> Result<Lpips> {
+pub fn load_lpips(file: &Path, config: &Config) -> Result<Lpips> {
     let device = rem::device::open(&config.device)?;
     let loaded = weights::apply(
         Lpips::new(config.precision.into(), &device),

@@ -17,7 +17,7 @@ use crate::run::Score;
 use crate::weights::{self, Arrays};
 
 const FORMAT: &str = "rem-checkpoint-1";
-const KEPT: usize = 2;
+pub const KEPT: usize = 2;
 const MANIFEST: &str = "manifest.json";
 
 /// What a checkpoint holds besides arrays.

@@ -331,6 +331,12 @@ impl Config {
         self.env.frame_size * self.env.frame_size * 3
     }
 
+    /// Steps that a run gathers.
+    pub fn environment_steps(&self) -> u64 {
+        let epochs = self.collect.epochs.min(self.train.epochs);
+        u64::from(epochs) * self.collect.steps_per_epoch as u64
+    }
+
     /// Observations in a dream, H - c + 1: a real one and those that the horizon leaves to dream.
     pub fn dream_steps(&self) -> usize {
         self.train.horizon - self.world_model.context + 1

@@ -20,6 +20,7 @@ pub mod import;
 pub mod linear;
 pub mod media;
 pub mod metrics;
+pub mod needs;
 pub mod optimiser;
 pub mod replay;
 pub mod retention;

@@ -17,6 +17,7 @@ mod segments;
 mod token_cache;
 
 pub use chunks::ChunkInfo;
+pub(crate) use chunks::STEP_BYTES_BESIDES_FRAME;
 pub use error::ReplayError;
 pub use segments::Segment;
 

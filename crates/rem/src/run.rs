@@ -190,8 +190,7 @@ impl Protocol {
             rewards_in_world_model: format!("{:?}", config.world_model.rewards).to_lowercase(),
             evaluation_temperature: config.evaluate.temperature,
             final_episodes: config.evaluate.final_episodes,
-            environment_steps: u64::from(config.collect.epochs.min(config.train.epochs))
-                * config.collect.steps_per_epoch as u64,
+            environment_steps: config.environment_steps(),
             perceptual_loss: perceptual_crc32.is_some(),
             perceptual_crc32,
             random_player: mean(&random),

@@ -28,7 +28,7 @@ use crate::env::Outcome;
 const MAGIC: [u8; 8] = *b"REMREPL1";
 const HEADER_BYTES: u64 = 32;
 /// Action, reward and outcome.
-const STEP_BYTES_BESIDES_FRAME: u64 = 6;
+pub(crate) const STEP_BYTES_BESIDES_FRAME: u64 = 6;
 
 /// What a checkpoint remembers of a chunk file.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
