@@ -132,7 +132,7 @@ fn machine() -> Finding {
 }
 
 fn device(config: &Config, threads: usize) -> Finding {
-    match rem::device::open(&config.device) {
+    match rem::device::of(config) {
         Err(error) => Finding::of_error(&error),
         Ok(_) => Fine(format!(
             "{} · {} · precision {}",

@@ -62,7 +62,7 @@ pub fn run(args: EvalArgs) -> Result<()> {
         "device {} · threads {count} · precision {} · checkpoint of epoch {epoch} · temperature {}",
         config.device, protocol.precision, config.evaluate.temperature
     );
-    let device = device::open(&config.device)?;
+    let device = device::of(&config)?;
     let (player, seeds) = (agent.valid(), Seeds::new(config.seed));
     let play = || evaluate(&player, &config, episodes, &seeds, &device, |_| {});
     let result = threads::on_worker(play)?;

@@ -48,7 +48,7 @@ pub fn run(args: TrainArgs) -> Result<()> {
 fn start(args: &TrainArgs) -> Result<Trainer> {
     let mut config = args.source.load()?;
     // Everything that can be wrong is found out before anything is written.
-    rem::device::open(&config.device)?;
+    rem::device::of(&config)?;
     let lpips_file = lpips_file(&config)?;
     config.threads = threads::set(config.threads)?;
     let crc32 = lpips_file.as_deref().map(checksum).transpose()?;
@@ -133,7 +133,7 @@ pub fn checksum(file: &Path) -> Result<u32> {
 }
 
 pub fn load_lpips(file: &Path, config: &Config) -> Result<Lpips> {
-    let device = rem::device::open(&config.device)?;
+    let device = rem::device::of(config)?;
     let loaded = weights::apply(
         Lpips::new(config.precision.into(), &device),
         weights::read(file)?,

@@ -1,8 +1,21 @@
 //! The compute device that was asked for, or an error; never a silent fall-back.
 
-use burn::tensor::Device;
+use burn::tensor::{Device, FloatDType};
 
+use crate::config::{Config, Precision};
 use crate::error::{Error, Result};
+
+/// Opens the device of a config, if it has the precision of the config too.
+pub fn of(config: &Config) -> Result<Device> {
+    let device = open(&config.device)?;
+    if config.precision == Precision::Mixed && !device.supports_dtype(FloatDType::BF16) {
+        return Err(Error::Device {
+            message: format!("device `{}` does not compute with bfloat16", config.device),
+            hint: "use `--set precision=f32`".into(),
+        });
+    }
+    Ok(device)
+}
 
 /// Opens `flex`, or one of `cuda`, `vulkan`, `wgpu`, `metal`, `rocm` with an optional `:index`.
 pub fn open(name: &str) -> Result<Device> {

@@ -94,7 +94,7 @@ pub struct Trainer {
 impl Trainer {
     /// Begins a run: a newborn agent, and its first checkpoint.
     pub fn start(run: RunDir, config: Config, lpips: Option<Lpips>) -> Result<Self> {
-        let device = device::open(&config.device)?;
+        let device = device::of(&config)?;
         let env = training_env(&config)?;
         let seeds = Seeds::new(config.seed);
         let mut trainer = Self {
@@ -130,7 +130,7 @@ impl Trainer {
         epoch: Option<u32>,
     ) -> Result<Self> {
         let checkpoint = Checkpoint::read(run.path(), epoch, config_crc32(&config))?;
-        let device = device::open(&config.device)?;
+        let device = device::of(&config)?;
         let mut env = training_env(&config)?;
         env.restore(&checkpoint.environment)?;
         let seeds = Seeds::new(config.seed);

@@ -94,7 +94,8 @@ impl AuthorsAgent {
         ]
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
-        .chain([format!("env.game={game}")])
+        // What they were trained in.
+        .chain([format!("env.game={game}"), "precision=f32".into()])
         .collect()
     }
 }

@@ -96,7 +96,7 @@ pub(super) fn other_weights(run: &Path, epoch: u32, reason: String) -> Error {
 /// The agent of a run's last checkpoint (or of `epoch`), for playing.
 pub fn load_agent(run: &Path, config: &Config, epoch: Option<u32>) -> Result<(Agent, u32)> {
     let checkpoint = Checkpoint::read(run, epoch, config_crc32(config))?;
-    let device = device::open(&config.device)?;
+    let device = device::of(config)?;
     let actions = training_env(config)?.actions().len();
     let newborn = Agent::new(
         config,
@@ -116,7 +116,7 @@ pub fn load_agent(run: &Path, config: &Config, epoch: Option<u32>) -> Result<(Ag
 
 /// A checkpoint of imported weights, their shapes checked; nothing is written yet.
 pub fn imported(config: &Config, file: &Path, weights: [Arrays; 3]) -> Result<Checkpoint> {
-    let device = device::open(&config.device)?;
+    let device = device::of(config)?;
     let env = training_env(config)?;
     let actions = env.actions().len();
     let newborn = Agent::new(
