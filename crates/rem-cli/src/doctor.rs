@@ -61,12 +61,13 @@ pub fn run(args: DoctorArgs) -> Result<()> {
     let mut report = Report::default();
     report.add("machine", machine());
     report.add("device", device(&config, count));
-    report.add("game", game(&config));
+    let (actions, finding) = game(&config);
+    report.add("game", finding);
     #[cfg(feature = "atari")]
     report.add("ROMs", roms());
     let (perceptual, finding) = perceptual(&config);
     report.add("LPIPS", finding);
-    match Needs::of(&config, actions(&config), perceptual) {
+    match Needs::of(&config, actions, perceptual) {
         Ok(needs) => {
             report.add("memory", memory(needs.memory));
             report.add("disk", disk(needs.disk, &args.run_dir));
@@ -143,12 +144,13 @@ fn device(config: &Config, threads: usize) -> Finding {
     }
 }
 
-/// Starts the game and plays a little.
-fn game(config: &Config) -> Finding {
+/// Starts the game and plays a little. Its number of actions; if it cannot be started, the most that a game has.
+fn game(config: &Config) -> (usize, Finding) {
     const STEPS: usize = 100;
+    const MOST_ACTIONS: usize = 18;
     let mut env = match env::make(&config.env, Use::Train, config.seed) {
         Ok(env) => env,
-        Err(error) => return Finding::of_error(&error.into()),
+        Err(error) => return (MOST_ACTIONS, Finding::of_error(&error.into())),
     };
     let actions = env.actions().len();
     env.reset();
@@ -157,12 +159,8 @@ fn game(config: &Config) -> Finding {
             env.reset();
         }
     }
-    Fine(format!("{} · {actions} actions", config.env.game))
-}
-
-/// As many as the game has; if it cannot be started, as many as any Atari game can have.
-fn actions(config: &Config) -> usize {
-    env::make(&config.env, Use::Train, config.seed).map_or(18, |env| env.actions().len())
+    let text = format!("{} · {actions} actions", config.env.game);
+    (actions, Fine(text))
 }
 
 /// All games of the benchmark. That of the run is a check of its own.
