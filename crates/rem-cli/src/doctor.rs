@@ -202,12 +202,15 @@ fn perceptual(config: &Config) -> (bool, Finding) {
     (matches!(loaded, Ok(Some(_))), finding)
 }
 
-fn memory(needed: u64) -> Finding {
+fn memory(needed: f64) -> Finding {
     let Ok(mut system) = System::new() else {
         return unknown("memory", needed);
     };
     system.refresh_memory();
-    let (free, all) = (system.available_memory(), system.total_memory());
+    let (free, all) = (
+        system.available_memory() as f64,
+        system.total_memory() as f64,
+    );
     let text = format!(
         "{} free of {}; the run takes up to about {}",
         gib(free),
@@ -222,7 +225,7 @@ fn memory(needed: u64) -> Finding {
     )
 }
 
-fn disk(needed: u64, run_dir: &Path) -> Finding {
+fn disk(needed: f64, run_dir: &Path) -> Finding {
     let place = existing(run_dir);
     let place = place.canonicalize().unwrap_or(place);
     let disks = Disks::new_with_refreshed_list().ok();
@@ -231,7 +234,7 @@ fn disk(needed: u64, run_dir: &Path) -> Finding {
     let Some(disk) = mounted.max_by_key(|disk| disk.mount_point().as_os_str().len()) else {
         return unknown("disk", needed);
     };
-    let free = disk.available_space();
+    let free = disk.available_space() as f64;
     let text = format!(
         "{} free for `{}`; the run takes up to about {}",
         gib(free),
@@ -246,14 +249,14 @@ fn disk(needed: u64, run_dir: &Path) -> Finding {
     )
 }
 
-fn unknown(what: &str, needed: u64) -> Finding {
+fn unknown(what: &str, needed: f64) -> Finding {
     Note(
         format!("the system does not tell how much {what} is free"),
         format!("the run takes up to about {}", gib(needed)),
     )
 }
 
-fn enough(text: String, free: u64, needed: u64, hint: &str) -> Finding {
+fn enough(text: String, free: f64, needed: f64, hint: &str) -> Finding {
     if free >= needed {
         Fine(text)
     } else {
@@ -267,8 +270,8 @@ fn existing(dir: &Path) -> PathBuf {
     there.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-fn gib(bytes: u64) -> impl Display {
-    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
+fn gib(bytes: f64) -> impl Display {
+    format!("{:.1} GiB", bytes / f64::from(1 << 30))
 }
 
 fn plural(count: usize, what: &str) -> String {
