@@ -4,7 +4,7 @@ use clap::Args;
 
 /// Print a preset with everything resolved, as TOML
 ///
-/// Every key that `--set` takes is in it. The presets are quick, paddle, crossing, debug and atari100k.
+/// Every key that `--set` takes is in it. The presets are quick, paddle, crossing, debug, atari-laptop and atari100k.
 #[derive(Args)]
 pub struct ConfigArgs {
     /// Preset to print

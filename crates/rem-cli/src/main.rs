@@ -46,7 +46,7 @@ enum Command {
 /// Where a config comes from.
 #[derive(Args)]
 struct ConfigSource {
-    /// Preset to start from: quick, paddle, crossing, debug, atari100k
+    /// Preset to start from: quick, paddle, crossing, debug, atari-laptop, atari100k
     #[arg(long, default_value = "quick", value_name = "NAME")]
     preset: String,
     /// Game to play, short for `--set env.game=…`: catch, paddle, crossing, or an Atari game such as breakout

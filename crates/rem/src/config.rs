@@ -15,6 +15,10 @@ mod validate;
 /// The presets in the binary, by name; the first is the base of all others.
 pub const PRESETS: &[(&str, &str)] = &[
     ("atari100k", include_str!("../../../configs/atari100k.toml")),
+    (
+        "atari-laptop",
+        include_str!("../../../configs/atari-laptop.toml"),
+    ),
     ("quick", include_str!("../../../configs/quick.toml")),
     ("paddle", include_str!("../../../configs/paddle.toml")),
     ("crossing", include_str!("../../../configs/crossing.toml")),
