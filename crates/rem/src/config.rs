@@ -19,6 +19,30 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("paddle", include_str!("../../../configs/paddle.toml")),
     ("crossing", include_str!("../../../configs/crossing.toml")),
     ("debug", include_str!("../../../configs/debug.toml")),
+    (
+        "ablation-none",
+        include_str!("../../../configs/ablation-none.toml"),
+    ),
+    (
+        "ablation-no-pop",
+        include_str!("../../../configs/ablation-no-pop.toml"),
+    ),
+    (
+        "ablation-separate-embeddings",
+        include_str!("../../../configs/ablation-separate-embeddings.toml"),
+    ),
+    (
+        "ablation-4x4",
+        include_str!("../../../configs/ablation-4x4.toml"),
+    ),
+    (
+        "ablation-iris-controller",
+        include_str!("../../../configs/ablation-iris-controller.toml"),
+    ),
+    (
+        "ablation-no-action-inputs",
+        include_str!("../../../configs/ablation-no-action-inputs.toml"),
+    ),
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -168,6 +192,9 @@ pub enum CodebookStart {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorldModel {
+    pub architecture: Architecture,
+    pub pop_mode: PopMode,
+    pub embeddings: Embeddings,
     pub layers: usize,
     pub heads: usize,
     pub feed_forward: usize,
@@ -178,6 +205,56 @@ pub struct WorldModel {
     pub rewards: Rewards,
     pub outcome_loss: OutcomeLoss,
     pub optimise: Optimise,
+}
+
+/// The world model's network, and with it how it predicts an observation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Architecture {
+    /// A RetNet with POP: all tokens of an observation together.
+    Pop,
+    /// A plain RetNet, token by token (the paper's "No POP").
+    Retnet,
+}
+
+/// How POP dreams. The results are the same up to rounding, the times are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PopMode {
+    /// Fold the block, then predict (the paper's default).
+    TwoCalls,
+    /// Block and prediction tokens together (the paper's alternative).
+    OneCall,
+    /// Whichever is faster at the start of a run, where it is measured; as [`PopMode::TwoCalls`] until then.
+    Auto,
+}
+
+impl PopMode {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TwoCalls => "two_calls",
+            Self::OneCall => "one_call",
+            Self::Auto => "auto",
+        }
+    }
+}
+
+/// How a dream's next observation comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    TwoCalls,
+    OneCall,
+    TokenByToken,
+}
+
+/// What observation tokens are to the world model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Embeddings {
+    /// The tokenizer's codes, which it does not change.
+    Tokenizer,
+    /// A table that it learns itself (the paper's separate embeddings, IRIS).
+    Own,
 }
 
 /// From which step of a segment on the world model learns rewards and ends. A dream's first step reads
@@ -192,6 +269,14 @@ pub enum OutcomeLoss {
 }
 
 impl WorldModel {
+    pub fn generation(&self) -> Generation {
+        match (self.architecture, self.pop_mode) {
+            (Architecture::Pop, PopMode::OneCall) => Generation::OneCall,
+            (Architecture::Pop, PopMode::TwoCalls | PopMode::Auto) => Generation::TwoCalls,
+            (Architecture::Retnet, _) => Generation::TokenByToken,
+        }
+    }
+
     /// The first step of a segment whose reward and end are learned; it must be a real one.
     pub fn first_outcome(&self) -> usize {
         match self.outcome_loss {
@@ -225,6 +310,7 @@ pub enum Rewards {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActorCritic {
+    pub inputs: ControllerInputs,
     pub lstm: usize,
     pub burn_in: usize,
     pub burn_in_inputs: BurnInInputs,
@@ -233,6 +319,18 @@ pub struct ActorCritic {
     pub entropy: f64,
     pub after_end: AfterEnd,
     pub optimise: Optimise,
+}
+
+/// What the controller's LSTM takes in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ControllerInputs {
+    /// Code vectors in their spatial order, and the actions.
+    CodesAndActions,
+    /// Code vectors alone (the paper's controller without action inputs).
+    Codes,
+    /// Frames as the tokenizer draws them, through a CNN, and no actions (IRIS's controller).
+    Pixels,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -274,7 +372,8 @@ impl Optimise {
 }
 
 impl Config {
-    /// A preset, what its game needs, and overrides (`key=value`, later ones win), validated.
+    /// Presets laid over each other (`a` or `a,b,…`), what the game needs, and overrides (`key=value`, later
+    /// ones win), validated.
     pub fn load(preset: &str, overrides: &[String]) -> Result<Self> {
         let assign_all = |mut table: Table| -> Result<Table> {
             for assignment in overrides {
@@ -335,6 +434,11 @@ impl Config {
     pub fn environment_steps(&self) -> u64 {
         let epochs = self.collect.epochs.min(self.train.epochs);
         u64::from(epochs) * self.collect.steps_per_epoch as u64
+    }
+
+    /// Steps that a Transformer remembers: those of a segment, of which a dream with its context is one.
+    pub fn memory_steps(&self) -> usize {
+        self.train.horizon
     }
 
     /// Observations in a dream, H - c + 1: a real one and those that the horizon leaves to dream.
@@ -420,6 +524,10 @@ mod tests {
             ("world_model.context=0", "world_model.context = 0"),
             ("tokenizer=3", "`tokenizer` is a section"),
             ("seed", "is not of the form key=value"),
+            (
+                "world_model.architecture=lstm",
+                "`world_model.architecture`",
+            ),
         ];
         for (assignment, part) in cases {
             let error = Config::load("quick", &[assignment.to_string()]).unwrap_err();

@@ -12,6 +12,7 @@ use rem_kernels::{
     RetentionSizes, RetentionTables,
 };
 
+use crate::calls::{CallCount, Calls};
 use crate::config::{self, Activation};
 use crate::retention::{Decay, DecayTables, Rotation};
 
@@ -23,6 +24,8 @@ pub struct RetNet {
     layers: Vec<Layer>,
     #[module(skip)]
     tables: TableCache,
+    #[module(skip)]
+    count: CallCount,
 }
 
 #[derive(Module, Debug)]
@@ -273,7 +276,13 @@ impl RetNet {
                 decay_tables: Arc::default(),
                 rotations: Arc::default(),
             },
+            count: CallCount::default(),
         }
+    }
+
+    /// Calls outside training so far, those of copies included.
+    pub fn calls(&self) -> Calls {
+        self.count.so_far()
     }
 
     /// Takes a sequence in, whatever its length: a token (recurrent), a chunk, or all (parallel).
@@ -286,7 +295,7 @@ impl RetNet {
         wanted: Wanted,
     ) -> (Tensor<3>, RetNetState) {
         let [batch, tokens, width] = x.dims();
-        let mut sizes = RetentionSizes {
+        let sizes = RetentionSizes {
             batch,
             heads: self.layers[0].heads,
             tokens,
@@ -296,9 +305,58 @@ impl RetNet {
             block_tokens: 0,
             last_only: false,
         };
+        let (y, state) = self.go_on(x.reshape([batch * tokens, width]), sizes, state, wanted);
+        let [rows, _] = y.dims();
+        (y.reshape([batch, rows / batch, width]), state)
+    }
+
+    /// A sequence and, after it, prediction tokens that leave no trace, in one call: the last output of the
+    /// sequence, those of the prediction tokens, and the state after the sequence.
+    /// # Shapes
+    /// - `x`: `[batch, tokens, width]`, `u`: `[batch, K, width]` -> `[batch, width]`, `[batch, K, width]`
+    pub fn forward_and_peek(
+        &self,
+        x: Tensor<3>,
+        u: Tensor<3>,
+        state: &RetNetState,
+    ) -> (Tensor<2>, Tensor<3>, RetNetState) {
+        let [batch, tokens, width] = x.dims();
+        let [_, k, _] = u.dims();
+        let sizes = RetentionSizes {
+            batch,
+            heads: self.layers[0].heads,
+            tokens,
+            piece: tokens,
+            // They see the state before a second piece, which is not there: that after the first.
+            first_predicted: 1,
+            predicted: 1,
+            block_tokens: k,
+            last_only: false,
+        };
+        let x: Tensor<2> = x.reshape([batch * tokens, width]);
+        let rows = Tensor::cat(vec![x, u.reshape([batch * k, width])], 0);
+        let (y, state) = self.go_on(rows, sizes, state, Wanted::Last);
+        let predictions = y.clone().narrow(0, batch, batch * k);
+        (
+            y.narrow(0, 0, batch),
+            predictions.reshape([batch, k, width]),
+            state,
+        )
+    }
+
+    /// Rows as `sizes` orders them through all layers, from a state on.
+    fn go_on(
+        &self,
+        x: Tensor<2>,
+        mut sizes: RetentionSizes,
+        state: &RetNetState,
+        wanted: Wanted,
+    ) -> (Tensor<2>, RetNetState) {
+        self.count
+            .add(sizes.tokens + sizes.predicted * sizes.block_tokens);
         let tables = (self.tables).tables(state.position, sizes, &constants_like(&x));
         let mut layers = Vec::with_capacity(self.layers.len());
-        let mut x: Tensor<2> = x.reshape([batch * tokens, width]);
+        let mut x = x;
         for (i, layer) in self.layers.iter().enumerate() {
             sizes.last_only = wanted == Wanted::Last && i + 1 == self.layers.len();
             let (y, next) = rem_kernels::retention_fold(
@@ -314,10 +372,9 @@ impl RetNet {
         }
         let state = RetNetState {
             layers: Some(layers),
-            position: state.position + tokens,
+            position: state.position + sizes.tokens,
         };
-        let [rows, _] = x.dims();
-        (x.reshape([batch, rows / batch, width]), state)
+        (x, state)
     }
 
     /// The outputs of a sequence that leaves no trace in the state: POP's prediction tokens.
@@ -338,6 +395,7 @@ impl RetNet {
             block_tokens: tokens,
             last_only: false,
         };
+        self.count.add(tokens);
         let tables = (self.tables).tables(state.position, sizes, &constants_like(&u));
         let mut u: Tensor<2> = u.reshape([batch * tokens, width]);
         for (layer, state) in self.layers.iter().zip(layers) {
@@ -370,7 +428,7 @@ impl RetNet {
         let [batch, tokens, width] = x.dims();
         let [k, _] = u.dims();
         let predicted = blocks - first_predicted;
-        let mut sizes = RetentionSizes {
+        let sizes = RetentionSizes {
             batch,
             heads: self.layers[0].heads,
             tokens,
@@ -380,14 +438,53 @@ impl RetNet {
             block_tokens: k,
             last_only: false,
         };
-        assert_eq!(sizes.pieces() * sizes.piece, tokens, "blocks are whole");
-        let tables = self.tables.tables(0, sizes, &constants_like(&x));
         // Both streams below each other: the same prediction tokens for every block.
         let x: Tensor<2> = x.reshape([batch * tokens, width]);
-        let mut x = Tensor::cat(vec![x, u.repeat_dim(0, batch * predicted)], 0);
+        let x = Tensor::cat(vec![x, u.repeat_dim(0, batch * predicted)], 0);
+        let x = self.train(x, sizes, Wanted::Last, dropout);
+        let ends = x.clone().narrow(0, 0, batch * blocks);
+        let predictions = x.narrow(0, batch * blocks, batch * predicted * k);
+        (
+            ends.reshape([batch, blocks, width]),
+            predictions.reshape([batch, predicted, k, width]),
+        )
+    }
+
+    /// Whole trajectories from their start, all outputs: what a RetNet without POP learns from.
+    /// # Shapes
+    /// - `x`: `[batch, blocks * block_len, width]` -> the same
+    pub fn trajectories(&self, x: Tensor<3>, blocks: usize, dropout: Dropout) -> Tensor<3> {
+        let [batch, tokens, width] = x.dims();
+        let sizes = RetentionSizes {
+            batch,
+            heads: self.layers[0].heads,
+            tokens,
+            piece: tokens / blocks,
+            first_predicted: 0,
+            predicted: 0,
+            block_tokens: 0,
+            last_only: false,
+        };
+        let x: Tensor<2> = x.reshape([batch * tokens, width]);
+        let y = self.train(x, sizes, Wanted::All, dropout);
+        y.reshape([batch, tokens, width])
+    }
+
+    /// Rows as `sizes` orders them through all layers, with gradients and dropout; of the last layer all outputs
+    /// or those at the end of each piece.
+    fn train(
+        &self,
+        mut x: Tensor<2>,
+        mut sizes: RetentionSizes,
+        wanted: Wanted,
+        dropout: Dropout,
+    ) -> Tensor<2> {
+        let whole = sizes.pieces() * sizes.piece == sizes.tokens;
+        assert!(whole, "blocks are whole");
+        let tables = self.tables.tables(0, sizes, &constants_like(&x));
         for (i, layer) in self.layers.iter().enumerate() {
             let dropout = dropout.place(i as u64);
-            sizes.last_only = i + 1 == self.layers.len();
+            sizes.last_only = wanted == Wanted::Last && i + 1 == self.layers.len();
             x = rem_kernels::retention(
                 x,
                 layer.retention_parameters(),
@@ -397,11 +494,6 @@ impl RetNet {
             );
             x = layer.feed_forward(x, dropout.place(1));
         }
-        let ends = x.clone().narrow(0, 0, batch * blocks);
-        let predictions = x.narrow(0, batch * blocks, batch * predicted * k);
-        (
-            ends.reshape([batch, blocks, width]),
-            predictions.reshape([batch, predicted, k, width]),
-        )
+        x
     }
 }
