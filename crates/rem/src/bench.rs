@@ -1,5 +1,7 @@
 //! The training steps as things to be timed, at the sizes of the PyTorch yardstick.
 
+pub mod dreams;
+
 use burn::module::Module;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use rand::{Rng, RngExt};
@@ -22,6 +24,23 @@ pub enum Scale {
     Paper,
     /// Sizes at which overhead shows.
     Tiny,
+}
+
+impl Scale {
+    /// What it changes of the preset `atari100k`.
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Paper => &[],
+            Self::Tiny => &[
+                "tokenizer.channels=8",
+                "tokenizer.embedding=64",
+                "tokenizer.vocabulary=64",
+                "world_model.layers=2",
+                "world_model.feed_forward=256",
+                "actor_critic.lstm=128",
+            ],
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,25 +96,13 @@ impl Workload {
         precision: config::Precision,
         rng: &mut impl Rng,
     ) -> Result<Self> {
-        let sizes: &[&str] = match scale {
-            Scale::Paper => &[],
-            Scale::Tiny => &[
-                "tokenizer.channels=8",
-                "tokenizer.embedding=64",
-                "tokenizer.vocabulary=64",
-                "world_model.layers=2",
-                "world_model.feed_forward=256",
-                "actor_critic.lstm=128",
-            ],
-        };
         let batches = [
             "tokenizer.optimise.batch=32",
             "world_model.optimise.batch=16",
             "actor_critic.optimise.batch=16",
             "env.game=catch",
         ];
-        let mut set: Vec<String> = sizes
-            .iter()
+        let mut set: Vec<String> = (scale.settings().iter())
             .chain(&batches)
             .map(|s| s.to_string())
             .collect();

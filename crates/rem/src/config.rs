@@ -19,6 +19,7 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("paddle", include_str!("../../../configs/paddle.toml")),
     ("crossing", include_str!("../../../configs/crossing.toml")),
     ("debug", include_str!("../../../configs/debug.toml")),
+    ("iris", include_str!("../../../configs/iris.toml")),
     (
         "ablation-none",
         include_str!("../../../configs/ablation-none.toml"),
@@ -26,6 +27,10 @@ pub const PRESETS: &[(&str, &str)] = &[
     (
         "ablation-no-pop",
         include_str!("../../../configs/ablation-no-pop.toml"),
+    ),
+    (
+        "ablation-iris",
+        include_str!("../../../configs/ablation-iris.toml"),
     ),
     (
         "ablation-separate-embeddings",
@@ -215,6 +220,8 @@ pub enum Architecture {
     Pop,
     /// A plain RetNet, token by token (the paper's "No POP").
     Retnet,
+    /// A causal Transformer with a key-value cache, token by token (IRIS).
+    Transformer,
 }
 
 /// How POP dreams. The results are the same up to rounding, the times are not.
@@ -273,7 +280,7 @@ impl WorldModel {
         match (self.architecture, self.pop_mode) {
             (Architecture::Pop, PopMode::OneCall) => Generation::OneCall,
             (Architecture::Pop, PopMode::TwoCalls | PopMode::Auto) => Generation::TwoCalls,
-            (Architecture::Retnet, _) => Generation::TokenByToken,
+            (Architecture::Retnet | Architecture::Transformer, _) => Generation::TokenByToken,
         }
     }
 
@@ -510,6 +517,51 @@ mod tests {
             (c.seed, c.tokenizer.optimise.batch, c.env.game.as_str()),
             (7, 3, "crossing")
         );
+    }
+
+    #[test]
+    fn presets_lie_over_those_they_name_or_those_named_before_them() {
+        let none = Config::load("ablation-none", &[]).unwrap();
+        assert_eq!(none.env.game, "catch");
+        assert_eq!(none.tokens_per_obs(), 64);
+        let no_pop = Config::load("ablation-no-pop", &[]).unwrap();
+        let set = ["world_model.architecture=retnet".to_string()];
+        assert_eq!(no_pop, Config::load("ablation-none", &set).unwrap());
+        // Over another preset an ablation brings nothing but itself.
+        let paper = Config::load("atari100k,ablation-no-pop", &[]).unwrap();
+        assert_eq!(paper, Config::load("atari100k", &set).unwrap());
+        let two = Config::load("quick,ablation-no-pop,ablation-separate-embeddings", &[]).unwrap();
+        let set = [set[0].clone(), "world_model.embeddings=own".into()];
+        assert_eq!(two, Config::load("quick", &set).unwrap());
+        for preset in ["atari100k,ablation-4x4", "ablation-4x4", "iris"] {
+            assert_eq!(Config::load(preset, &[]).unwrap().tokens_per_obs(), 16);
+        }
+    }
+
+    #[test]
+    fn combinations_without_sense_are_refused_with_the_reason() {
+        let cases = [
+            (
+                "world_model.architecture=retnet world_model.pop_mode=one_call",
+                "it dreams token by token",
+            ),
+            (
+                "world_model.architecture=transformer world_model.pop_mode=auto",
+                "it dreams token by token",
+            ),
+            (
+                "world_model.architecture=transformer world_model.decay=powers_of_two",
+                "a Transformer has none",
+            ),
+            ("actor_critic.inputs=codes", "takes no actions in"),
+            ("actor_critic.inputs=pixels", "takes no actions in"),
+        ];
+        for (assignments, part) in cases {
+            let set: Vec<String> = assignments.split(' ').map(String::from).collect();
+            let error = Config::load("quick", &set).unwrap_err();
+            assert!(error.to_string().contains(part), "{error}");
+            assert!(error.hint().is_some() && !error.to_string().contains('\n'));
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::checkpoint;
-use crate::config::Config;
+use crate::config::{Architecture, Config, ControllerInputs};
 use crate::device;
 use crate::error::Result;
 use crate::replay;
@@ -60,7 +60,12 @@ fn tokenizer(config: &Config, perceptual: bool) -> u64 {
 
 fn world_model(config: &Config) -> u64 {
     let model = &config.world_model;
-    let rows = model.optimise.batch * config.train.horizon * (2 * config.tokens_per_obs() + 1);
+    let k = config.tokens_per_obs();
+    let block = match model.architecture {
+        Architecture::Pop => 2 * k + 1,
+        Architecture::Retnet | Architecture::Transformer => k + 1,
+    };
+    let rows = model.optimise.batch * config.train.horizon * block;
     let layer = 7 * config.tokenizer.embedding + 2 * model.feed_forward;
     let heads = 2 * config.tokenizer.vocabulary;
     (rows * (model.layers * layer + heads)) as u64 * FLOAT
@@ -69,5 +74,19 @@ fn world_model(config: &Config) -> u64 {
 fn actor_critic(config: &Config) -> u64 {
     let controller = &config.actor_critic;
     let frames = controller.optimise.batch * (controller.burn_in + config.dream_steps());
-    (frames * config.tokens_per_obs() * config.tokenizer.embedding * 8) as u64 * FLOAT
+    let codes = frames * config.tokens_per_obs() * config.tokenizer.embedding * 8;
+    let seen = match controller.inputs {
+        ControllerInputs::CodesAndActions | ControllerInputs::Codes => codes,
+        // The first convolution's 32 channels, before and after its pooling, and what goes back through them.
+        ControllerInputs::Pixels => codes + frames * config.env.frame_size.pow(2) * 3 * 32,
+    };
+    let model = &config.world_model;
+    let remembered = match model.architecture {
+        Architecture::Pop | Architecture::Retnet => 0,
+        Architecture::Transformer => {
+            let tokens = config.memory_steps() * (config.tokens_per_obs() + 1);
+            controller.optimise.batch * tokens * 2 * config.tokenizer.embedding * model.layers
+        }
+    };
+    (seen + remembered) as u64 * FLOAT
 }

@@ -7,12 +7,14 @@ use rem_kernels::{Dropout, Precision};
 use crate::calls::Calls;
 use crate::config::{self, Architecture};
 use crate::retnet::{RetNet, RetNetState, Wanted};
+use crate::transformer::{KeyValues, Transformer};
 use crate::world_model::WorldModelSizes;
 
 #[derive(Module, Debug)]
 pub enum Network {
     Pop(Pop),
     Retnet(RetNet),
+    Transformer(Transformer),
 }
 
 /// A RetNet and what it is asked for a whole observation with.
@@ -27,6 +29,7 @@ pub struct Pop {
 #[derive(Clone, Debug)]
 pub enum Memory {
     Retention(RetNetState),
+    Cache(KeyValues),
 }
 
 impl Default for Memory {
@@ -40,6 +43,7 @@ impl Memory {
     pub fn retention(&self) -> &RetNetState {
         match self {
             Self::Retention(state) => state,
+            Self::Cache(_) => panic!("a Transformer has no retention state"),
         }
     }
 }
@@ -64,6 +68,11 @@ impl Network {
                 retnet: retnet(),
             }),
             Architecture::Retnet => Self::Retnet(retnet()),
+            Architecture::Transformer => {
+                let most = sizes.memory_steps * (sizes.tokens_per_obs + 1);
+                let width = sizes.width;
+                Self::Transformer(Transformer::new(width, most, config, precision, device))
+            }
         }
     }
 
@@ -71,6 +80,7 @@ impl Network {
     pub fn nothing_seen(&self) -> Memory {
         match self {
             Self::Pop(_) | Self::Retnet(_) => Memory::Retention(RetNetState::empty()),
+            Self::Transformer(_) => Memory::Cache(KeyValues::empty()),
         }
     }
 
@@ -95,6 +105,9 @@ impl Network {
                 let y = net.trajectories(x, blocks, dropout);
                 before_each_token(y, blocks, first_predicted)
             }
+            Self::Transformer(net) => {
+                before_each_token(net.sequences(x, dropout), blocks, first_predicted)
+            }
         }
     }
 
@@ -105,6 +118,11 @@ impl Network {
                 let (y, state) = retnet.forward(x, &state, Wanted::Last);
                 (y.squeeze_dim(1), Memory::Retention(state))
             }
+            (Self::Transformer(net), Memory::Cache(cache)) => {
+                let (y, cache) = net.read(x, cache);
+                (y, Memory::Cache(cache))
+            }
+            _ => panic!("a memory of another network"),
         }
     }
 
@@ -131,12 +149,14 @@ impl Network {
     pub fn calls(&self) -> Calls {
         match self {
             Self::Pop(Pop { retnet, .. }) | Self::Retnet(retnet) => retnet.calls(),
+            Self::Transformer(net) => net.calls(),
         }
     }
 
     pub fn retnet(&self) -> Option<&RetNet> {
         match self {
             Self::Pop(Pop { retnet, .. }) | Self::Retnet(retnet) => Some(retnet),
+            Self::Transformer(_) => None,
         }
     }
 

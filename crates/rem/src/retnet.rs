@@ -178,21 +178,8 @@ impl Layer {
         precision: Precision,
         device: &Device,
     ) -> Self {
-        let norm = || {
-            LayerNormConfig::new(width)
-                .with_epsilon(NORM_EPSILON)
-                .init(device)
-        };
-        let projection = || {
-            let xavier = Initializer::XavierNormal { gain: 1.0 };
-            let linear = LinearConfig::new(width, width)
-                .with_initializer(xavier)
-                .init(device);
-            Linear {
-                bias: Some(Initializer::Zeros.init([width], device)),
-                ..linear
-            }
-        };
+        let norm = || layer_norm(width, device);
+        let projection = || projection(width, device);
         Self {
             norm1: norm(),
             q_proj: projection(),
@@ -237,24 +224,54 @@ impl Layer {
     }
 
     fn feed_forward(&self, x: Tensor<2>, dropout: Dropout) -> Tensor<2> {
-        let (gamma, beta) = norm_parameters(&self.norm2);
-        let parameters = FeedForwardParameters {
-            gamma: gamma.into_dispatch(),
-            beta: beta.into_dispatch(),
-            up_weight: self.linear1.weight.val().into_dispatch(),
-            up_bias: crate::linear::bias(&self.linear1).into_dispatch(),
-            down_weight: self.linear2.weight.val().into_dispatch(),
-            down_bias: crate::linear::bias(&self.linear2).into_dispatch(),
-        };
-        let activation = match self.activation {
-            Activation::Silu => rem_kernels::Activation::Silu,
-            Activation::Gelu => rem_kernels::Activation::Gelu,
-        };
-        rem_kernels::feed_forward(x, parameters, activation, self.mode(dropout))
+        let linears = [&self.linear1, &self.linear2];
+        feed_forward(x, &self.norm2, linears, self.activation, self.mode(dropout))
     }
 }
 
-fn norm_parameters(norm: &LayerNorm) -> (Tensor<1>, Tensor<1>) {
+pub(crate) fn layer_norm(width: usize, device: &Device) -> LayerNorm {
+    LayerNormConfig::new(width)
+        .with_epsilon(NORM_EPSILON)
+        .init(device)
+}
+
+/// A projection of the width onto itself, Xavier-normal with no bias at first.
+pub(crate) fn projection(width: usize, device: &Device) -> Linear {
+    let xavier = Initializer::XavierNormal { gain: 1.0 };
+    let linear = LinearConfig::new(width, width)
+        .with_initializer(xavier)
+        .init(device);
+    Linear {
+        bias: Some(Initializer::Zeros.init([width], device)),
+        ..linear
+    }
+}
+
+/// A layer's feed-forward half, from its norm to its residual.
+pub(crate) fn feed_forward(
+    x: Tensor<2>,
+    norm: &LayerNorm,
+    [up, down]: [&Linear; 2],
+    activation: Activation,
+    mode: HalfMode,
+) -> Tensor<2> {
+    let (gamma, beta) = norm_parameters(norm);
+    let parameters = FeedForwardParameters {
+        gamma: gamma.into_dispatch(),
+        beta: beta.into_dispatch(),
+        up_weight: up.weight.val().into_dispatch(),
+        up_bias: crate::linear::bias(up).into_dispatch(),
+        down_weight: down.weight.val().into_dispatch(),
+        down_bias: crate::linear::bias(down).into_dispatch(),
+    };
+    let activation = match activation {
+        Activation::Silu => rem_kernels::Activation::Silu,
+        Activation::Gelu => rem_kernels::Activation::Gelu,
+    };
+    rem_kernels::feed_forward(x, parameters, activation, mode)
+}
+
+pub(crate) fn norm_parameters(norm: &LayerNorm) -> (Tensor<1>, Tensor<1>) {
     let beta = norm.beta.as_ref().expect("made with a shift");
     (norm.gamma.val(), beta.val())
 }

@@ -215,10 +215,14 @@ fn next_tokens_in_training_and_in_imagination() {
     }
 }
 
-const TOKEN_BY_TOKEN: [&[&str]; 2] = [
+const TOKEN_BY_TOKEN: [&[&str]; 3] = [
     &["world_model.architecture=retnet"],
     &[
         "world_model.architecture=retnet",
+        "world_model.embeddings=own",
+    ],
+    &[
+        "world_model.architecture=transformer",
         "world_model.embeddings=own",
     ],
 ];
@@ -232,6 +236,7 @@ fn dreams_cost_what_the_paper_says() {
         cost(&[][..], 2, 2 * k + 1),
         cost(&["world_model.pop_mode=one_call"], 1, 2 * k + 1),
         cost(TOKEN_BY_TOKEN[0], k, k + 1),
+        cost(TOKEN_BY_TOKEN[2], k, k + 1),
     ] {
         let case = Case::new(set);
         let mut rng = StdRng::seed_from_u64(1);

@@ -1,6 +1,7 @@
-//! The halves of a RetNet layer.
+//! The halves of layers.
 
 use super::*;
+use crate::attention::{self, AttentionParameters, AttentionSizes};
 use crate::cpu::dropout::Dropout;
 use crate::retnet::{self, *};
 
@@ -184,6 +185,118 @@ fn the_retention_half_is_the_ordinary_one() {
     }
 }
 
+fn attention_parameters(x: &mut impl Iterator<Item = Tensor>) -> AttentionParameters<Ad> {
+    let mut next = || x.next().unwrap();
+    AttentionParameters {
+        gamma: next(),
+        beta: next(),
+        query_weight: next(),
+        query_bias: next(),
+        key_weight: next(),
+        key_bias: next(),
+        value_weight: next(),
+        value_bias: next(),
+        out_weight: next(),
+        out_bias: next(),
+    }
+}
+
+fn attention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
+    let mut shapes = vec![vec![rows, width], vec![width], vec![width]];
+    for _ in 0..4 {
+        shapes.extend([vec![width, width], vec![width]]);
+    }
+    shapes
+}
+
+#[test]
+fn the_attention_half_is_the_ordinary_one() {
+    for (batch, heads, tokens) in [(2, 2, 15), (1, 3, 97), (3, 1, 200)] {
+        let width = 6 * heads;
+        let sizes = AttentionSizes { batch, heads };
+        let run = |tuned: bool, precision: Precision| {
+            outputs_and_gradients(&attention_shapes(batch * tokens, width), |x| {
+                let mut x = x.into_iter();
+                let first = x.next().unwrap();
+                let p = attention_parameters(&mut x);
+                let mode = HalfMode {
+                    dropout: Dropout::NONE,
+                    precision,
+                };
+                if tuned {
+                    <Ad as Kernels>::attention(first, p, sizes, mode)
+                } else {
+                    attention::attention::<Ad>(first, p, sizes, mode)
+                }
+            })
+        };
+        // A bias of the keys changes all scores of a query alike, so its gradient is nothing but rounding.
+        const KEY_BIAS: usize = 1 + 6;
+        let largest = |x: &[f32]| x.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let mut expected = run(false, Precision::F32);
+        expected.remove(KEY_BIAS);
+        for (precision, tolerance) in PRECISIONS {
+            let what = format!("{sizes:?}, {tokens} tokens, {precision:?}");
+            let mut found = run(true, precision);
+            let (noise, size) = (largest(&found.remove(KEY_BIAS)), largest(&found[6]));
+            assert!(noise <= 2.0 * tolerance * size, "{what}: {noise} of {size}");
+            assert_close(&found, &expected, 2.0 * tolerance, &what);
+        }
+    }
+}
+
+/// A cache that is held by somebody else is left as it was, one that is not is written in place.
+#[test]
+fn reading_after_kept_tokens_is_the_ordinary_one() {
+    let (batch, heads, tokens, past, dim, capacity) = (2, 2, 3, 4, 6, 9);
+    let width = heads * dim;
+    let sizes = AttentionSizes { batch, heads };
+    let mode = HalfMode {
+        dropout: Dropout::NONE,
+        precision: Precision::F32,
+    };
+    let constant = |shape: &[usize], seed: u64| {
+        let data = numbers(shape.iter().product(), seed);
+        FloatTensor::<Flex>::from_data(TensorData::new(data, shape.to_vec()))
+    };
+    let cache = constant(&[batch, heads, 2, capacity, dim], 7);
+    let inputs = || {
+        let shapes = attention_shapes(batch * tokens, width);
+        let mut x = (shapes.iter().zip(1..)).map(|(shape, seed)| constant(shape, seed));
+        let first = x.next().unwrap();
+        let mut next = || x.next().unwrap();
+        let parameters = AttentionParameters::<Flex> {
+            gamma: next(),
+            beta: next(),
+            query_weight: next(),
+            query_bias: next(),
+            key_weight: next(),
+            key_bias: next(),
+            value_weight: next(),
+            value_bias: next(),
+            out_weight: next(),
+            out_bias: next(),
+        };
+        (first, parameters)
+    };
+    let (x, p) = inputs();
+    let expected = attention::attention_read::<Flex>(x, p, cache.clone(), sizes, past, mode);
+    let expected = [values(expected.0), values(expected.1)];
+    let before = values(cache.clone());
+    assert_ne!(before, expected[1]);
+    let (x, p) = inputs();
+    let (y, kept) = <Flex as Kernels>::attention_read(x, p, cache.clone(), sizes, past, mode);
+    assert_close(&[values(y), values(kept)], &expected, 2e-5, "shared cache");
+    assert_eq!(values(cache.clone()), before);
+
+    let own = FloatTensor::<Flex>::from_data(cache.into_data());
+    let address = own.storage::<f32>().as_ptr();
+    let (x, p) = inputs();
+    let (y, kept) = <Flex as Kernels>::attention_read(x, p, own, sizes, past, mode);
+    assert_eq!(kept.storage::<f32>().as_ptr(), address, "it was copied");
+    assert_close(&[values(y), values(kept)], &expected, 2e-5, "own cache");
+}
+
 #[test]
 fn gradients_see_the_dropout_that_the_values_saw() {
     let (width, inner, sizes) = (12, 20, SIZES[0]);
@@ -201,12 +314,17 @@ fn gradients_see_the_dropout_that_the_values_saw() {
         vec![inner, width],
         vec![width],
     ]);
+    // A Transformer's half after them; its own first input is left out.
+    shapes.extend(attention_shapes(rows, width).into_iter().skip(1));
     let run = |inputs: Vec<Tensor>| {
         let mut x = inputs.into_iter();
         let first = x.next().unwrap();
         let p = retention_parameters(&mut x);
         let y = <Ad as Kernels>::retention(first, p, tables(sizes, 6), sizes, mode);
-        <Ad as Kernels>::feed_forward(y, feed_forward_parameters(&mut x), Activation::Silu, mode)
+        let p = feed_forward_parameters(&mut x);
+        let y = <Ad as Kernels>::feed_forward(y, p, Activation::Silu, mode);
+        let sizes = AttentionSizes { batch: 1, heads: 2 };
+        <Ad as Kernels>::attention(y, attention_parameters(&mut x), sizes, mode)
     };
     let found = outputs_and_gradients(&shapes, run);
     let weights = numbers(rows * width, 99);

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::{Architecture, BurnInInputs, Config, ControllerInputs, PopMode};
+use super::{Architecture, BurnInInputs, Config, ControllerInputs, DecayRates, PopMode};
 use crate::error::{Error, Result};
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
@@ -107,6 +107,13 @@ fn makes_sense(c: &Config) -> Result<()> {
                 w.pop_mode.name()
             ),
             "leave world_model.pop_mode at two_calls, or set world_model.architecture=pop",
+        );
+    }
+    if w.architecture == Architecture::Transformer && w.decay != DecayRates::LogSpaced {
+        return refuse(
+            "`world_model.decay = powers_of_two` is about retention, and a Transformer has none"
+                .into(),
+            "leave world_model.decay at log_spaced, or set world_model.architecture=retnet",
         );
     }
     let takes_actions = match a.inputs {
