@@ -121,9 +121,14 @@ pub fn attention(
     Tensor::from_dispatch(Dispatch::attention(x, parameters, sizes, mode))
 }
 
+/// Room for so many tokens or more in the cache of [`attention_read`].
+pub fn cache_capacity(tokens: usize) -> usize {
+    tokens.next_multiple_of(cpu::attention::LANES)
+}
+
 /// As [`attention`] for new tokens after `past` ones whose keys and values are in the cache,
-/// `[batch, heads, 2, capacity, head_dim]`; the cache comes back with theirs. One that nobody else holds is
-/// written in place.
+/// `[batch, heads, 2, capacity, head_dim]`, zeros at first; the cache comes back with theirs. One that nobody else
+/// holds is written in place. In which order it holds them is its own affair.
 pub fn attention_read(
     x: Tensor<2>,
     parameters: AttentionParameters<Dispatch>,

@@ -42,7 +42,7 @@ struct Layer {
 /// unless somebody holds a copy.
 #[derive(Clone, Debug)]
 pub struct KeyValues {
-    /// One `[batch, heads, 2, most tokens, head_dim]` per layer; none at the very start.
+    /// One `[batch, heads, 2, capacity, head_dim]` per layer; none at the very start.
     layers: Vec<Tensor<5>>,
     length: usize,
 }
@@ -186,7 +186,8 @@ impl Transformer {
         if layers.is_empty() {
             let [most, _] = self.positions.dims();
             let room = |layer: &Layer| {
-                let shape = [batch, layer.heads, 2, most, width / layer.heads];
+                let capacity = rem_kernels::cache_capacity(most);
+                let shape = [batch, layer.heads, 2, capacity, width / layer.heads];
                 Tensor::zeros(shape, (&device, dtype))
             };
             layers = self.layers.iter().map(room).collect();

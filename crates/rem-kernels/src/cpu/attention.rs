@@ -315,6 +315,9 @@ fn copied(x: &[f32]) -> Scratch<f32> {
     to
 }
 
+/// Kept keys that stand side by side, channel by channel, so that a query meets as many at once.
+pub const LANES: usize = 16;
+
 /// New tokens after kept ones.
 #[derive(Clone, Copy, Debug)]
 pub struct CachePlan {
@@ -325,7 +328,7 @@ pub struct CachePlan {
     pub tokens: usize,
     /// Those before them.
     pub past: usize,
-    /// For how many there is room.
+    /// For how many there is room; a multiple of [`LANES`].
     pub capacity: usize,
 }
 
@@ -341,7 +344,8 @@ impl CachePlan {
 
 /// Keeps the keys and values of new tokens and lets their queries see all up to their own place, in f32.
 /// # Shapes
-/// - `rows`: `[batch * tokens, 3 * width]`; `cache`: `[batch, heads, 2, capacity, head_dim]`
+/// - `rows`: `[batch * tokens, 3 * width]`; `cache`: for each batch element and head keys,
+///   `[capacity / LANES, head_dim, LANES]`, and values, `[capacity, head_dim]`
 /// - `out`: `[batch * tokens, width]`
 pub fn read(level: Level, plan: &CachePlan, rows: &[f32], cache: &mut [f32], out: &mut [f32]) {
     let (dim, width) = (plan.head_dim, plan.heads * plan.head_dim);
@@ -350,6 +354,7 @@ pub fn read(level: Level, plan: &CachePlan, rows: &[f32], cache: &mut [f32], out
     assert_eq!(out.len(), count * width);
     assert_eq!(cache.len(), plan.cache_len());
     assert!(plan.past + plan.tokens <= plan.capacity, "no room left");
+    assert!(plan.capacity.is_multiple_of(LANES));
     let out = &SharedMut(out.as_mut_ptr());
     let cache = &SharedMut(cache.as_mut_ptr());
     let work = plan.batch * plan.heads * plan.tokens * (plan.past + plan.tokens) * dim;
@@ -359,13 +364,17 @@ pub fn read(level: Level, plan: &CachePlan, rows: &[f32], cache: &mut [f32], out
         let own =
             unsafe { std::slice::from_raw_parts_mut(cache.0.add(task * plan.own()), plan.own()) };
         let (keys, values) = own.split_at_mut(plan.capacity * dim);
-        let mut scores = Scratch::<f32>::new(plan.past + plan.tokens);
+        let mut scores = Scratch::<f32>::new(plan.capacity);
         let mut q = Scratch::<f32>::new(dim);
         for t in 0..plan.tokens {
             let row = &rows[3 * (batch * plan.tokens + t) * width..][..3 * width];
             let part = |part: usize| &row[part * width + head * dim..][..dim];
-            let at = (plan.past + t) * dim;
-            keys[at..at + dim].copy_from_slice(part(KEY));
+            let place = plan.past + t;
+            let (block, lane) = (place / LANES * LANES * dim, place % LANES);
+            for (to, key) in keys[block..].chunks_exact_mut(LANES).zip(part(KEY)) {
+                to[lane] = *key;
+            }
+            let at = place * dim;
             values[at..at + dim].copy_from_slice(part(VALUE));
             q.copy_from_slice(part(QUERY));
             scale(level, &mut q, 1.0 / (dim as f32).sqrt());
@@ -374,19 +383,43 @@ pub fn read(level: Level, plan: &CachePlan, rows: &[f32], cache: &mut [f32], out
                 let to = out.0.add((batch * plan.tokens + t) * width + head * dim);
                 std::slice::from_raw_parts_mut(to, dim)
             };
-            let seen = at + dim;
-            let scores = &mut scores[..plan.past + t + 1];
-            one_query(level, &q, &keys[..seen], &values[..seen], scores, out);
+            let seen = (place + 1).next_multiple_of(LANES);
+            let scores = &mut scores[..seen];
+            one_query(
+                level,
+                &q,
+                &keys[..seen * dim],
+                values,
+                scores,
+                place + 1,
+                out,
+            );
         }
     });
 }
 
 vectorised! {
-    fn one_query(q: &[f32], keys: &[f32], values: &[f32], scores: &mut [f32], out: &mut [f32]) {
+    /// What lies in `keys` and `scores` beyond the `seen` first is of no account.
+    fn one_query(
+        q: &[f32],
+        keys: &[f32],
+        values: &[f32],
+        scores: &mut [f32],
+        seen: usize,
+        out: &mut [f32],
+    ) {
         let dim = q.len();
-        for (score, key) in scores.iter_mut().zip(keys.chunks_exact(dim)) {
-            *score = norm::sum_of([q, key], |[q, k]| q * k);
+        let blocks = keys.chunks_exact(LANES * dim);
+        for (scores, keys) in scores.as_chunks_mut::<LANES>().0.iter_mut().zip(blocks) {
+            let mut sums = [0f32; LANES];
+            for (q, keys) in q.iter().zip(keys.as_chunks::<LANES>().0) {
+                for (sum, key) in sums.iter_mut().zip(keys) {
+                    *sum += q * key;
+                }
+            }
+            *scores = sums;
         }
+        let scores = &mut scores[..seen];
         let most = largest(scores);
         for score in scores.iter_mut() {
             *score = weight(*score - most);
@@ -494,7 +527,7 @@ mod tests {
                     head_dim: plan.head_dim,
                     tokens: 0,
                     past: 0,
-                    capacity: plan.tokens + 3,
+                    capacity: (plan.tokens + 3).next_multiple_of(LANES),
                 };
                 let mut cache = vec![f32::NAN; now.cache_len()];
                 let mut sizes = [1, 2, 13, 1].into_iter().cycle();

@@ -3,6 +3,7 @@
 use super::*;
 use crate::attention::{self, AttentionParameters, AttentionSizes};
 use crate::cpu::dropout::Dropout;
+use crate::flex::FlexTensor;
 use crate::retnet::{self, *};
 
 fn feed_forward_parameters(x: &mut impl Iterator<Item = Tensor>) -> FeedForwardParameters<Ad> {
@@ -245,56 +246,74 @@ fn the_attention_half_is_the_ordinary_one() {
     }
 }
 
-/// A cache that is held by somebody else is left as it was, one that is not is written in place.
+fn attention_inputs(
+    rows: usize,
+    width: usize,
+    seed: u64,
+) -> (FlexTensor, AttentionParameters<Flex>) {
+    let constant = |(i, shape): (usize, Vec<usize>)| {
+        // Other rows by another seed, the same parameters.
+        let seed = if i == 0 { seed } else { i as u64 };
+        let data = numbers(shape.iter().product(), seed);
+        FlexTensor::from_data(TensorData::new(data, shape))
+    };
+    let shapes = attention_shapes(rows, width);
+    let mut x = shapes.into_iter().enumerate().map(constant);
+    let first = x.next().unwrap();
+    let mut next = || x.next().unwrap();
+    let parameters = AttentionParameters {
+        gamma: next(),
+        beta: next(),
+        query_weight: next(),
+        query_bias: next(),
+        key_weight: next(),
+        key_bias: next(),
+        value_weight: next(),
+        value_bias: next(),
+        out_weight: next(),
+        out_bias: next(),
+    };
+    (first, parameters)
+}
+
+/// Each in its own order of the cache. One that is held by somebody else is left as it was, one that is not is
+/// written in place.
 #[test]
 fn reading_after_kept_tokens_is_the_ordinary_one() {
-    let (batch, heads, tokens, past, dim, capacity) = (2, 2, 3, 4, 6, 9);
-    let width = heads * dim;
+    let (batch, heads, dim) = (2, 2, 6);
+    let capacity = crate::cache_capacity(20);
     let sizes = AttentionSizes { batch, heads };
     let mode = HalfMode {
         dropout: Dropout::NONE,
         precision: Precision::F32,
     };
-    let constant = |shape: &[usize], seed: u64| {
-        let data = numbers(shape.iter().product(), seed);
-        FloatTensor::<Flex>::from_data(TensorData::new(data, shape.to_vec()))
+    let empty = || {
+        let shape = [batch, heads, 2, capacity, dim];
+        FlexTensor::from_data(TensorData::new(vec![0f32; shape.iter().product()], shape))
     };
-    let cache = constant(&[batch, heads, 2, capacity, dim], 7);
-    let inputs = || {
-        let shapes = attention_shapes(batch * tokens, width);
-        let mut x = (shapes.iter().zip(1..)).map(|(shape, seed)| constant(shape, seed));
-        let first = x.next().unwrap();
-        let mut next = || x.next().unwrap();
-        let parameters = AttentionParameters::<Flex> {
-            gamma: next(),
-            beta: next(),
-            query_weight: next(),
-            query_bias: next(),
-            key_weight: next(),
-            key_bias: next(),
-            value_weight: next(),
-            value_bias: next(),
-            out_weight: next(),
-            out_bias: next(),
-        };
-        (first, parameters)
-    };
-    let (x, p) = inputs();
-    let expected = attention::attention_read::<Flex>(x, p, cache.clone(), sizes, past, mode);
-    let expected = [values(expected.0), values(expected.1)];
-    let before = values(cache.clone());
-    assert_ne!(before, expected[1]);
-    let (x, p) = inputs();
-    let (y, kept) = <Flex as Kernels>::attention_read(x, p, cache.clone(), sizes, past, mode);
-    assert_close(&[values(y), values(kept)], &expected, 2e-5, "shared cache");
-    assert_eq!(values(cache.clone()), before);
+    let (mut ordinary, mut tuned, mut past) = (empty(), empty(), 0);
+    let address = tuned.storage::<f32>().as_ptr();
+    for tokens in [3, 1, 12, 2] {
+        let inputs = || attention_inputs(batch * tokens, heads * dim, 100 + past as u64);
+        let (x, p) = inputs();
+        let expected = attention::attention_read::<Flex>(x, p, ordinary, sizes, past, mode);
+        let expected_values = [values(expected.0)];
+        ordinary = expected.1;
 
-    let own = FloatTensor::<Flex>::from_data(cache.into_data());
-    let address = own.storage::<f32>().as_ptr();
-    let (x, p) = inputs();
-    let (y, kept) = <Flex as Kernels>::attention_read(x, p, own, sizes, past, mode);
-    assert_eq!(kept.storage::<f32>().as_ptr(), address, "it was copied");
-    assert_close(&[values(y), values(kept)], &expected, 2e-5, "own cache");
+        let (held, before) = (tuned.clone(), values(tuned.clone()));
+        let (x, p) = inputs();
+        let (y, copy) = <Flex as Kernels>::attention_read(x, p, held, sizes, past, mode);
+        assert_close(&[values(y)], &expected_values, 2e-5, "a cache held twice");
+        assert_eq!(values(tuned.clone()), before);
+        assert_ne!(values(copy), before);
+
+        let (x, p) = inputs();
+        let (y, kept) = <Flex as Kernels>::attention_read(x, p, tuned, sizes, past, mode);
+        assert_close(&[values(y)], &expected_values, 2e-5, "a cache held once");
+        assert_eq!(kept.storage::<f32>().as_ptr(), address, "it was copied");
+        tuned = kept;
+        past += tokens;
+    }
 }
 
 #[test]
