@@ -1,17 +1,19 @@
 //! The controller C: an LSTM over code grids and actions, with a policy and a value (paper, section actor-critic-details).
 
 use burn::module::{Initializer, Module, Param};
-use burn::nn::conv::Conv2d;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 
-use rem_kernels::{Activation, ConvKind, Precision};
+use rem_kernels::{Activation, Precision};
 
 use crate::config::{self, Config, ControllerInputs};
-use crate::conv::{conv, conv3};
 use crate::linear::linear;
-use crate::tokenizer::{Tokenizer, code_grid};
+use crate::tokenizer::Tokenizer;
+
+mod sight;
+
+use sight::Sight;
 
 #[derive(Module, Debug)]
 pub struct ActorCritic {
@@ -22,32 +24,6 @@ pub struct ActorCritic {
     actor: Linear,
     critic: Linear,
 }
-
-/// How the controller looks at an observation.
-#[derive(Module, Debug)]
-enum Sight {
-    Codes(CodeSight),
-    Pixels(PixelSight),
-}
-
-/// At its code vectors (paper, table actor-critic-obs-repr-arch).
-#[derive(Module, Debug)]
-struct CodeSight {
-    convs: Vec<Conv2d>,
-    dense: Linear,
-}
-
-/// At the frame that the tokenizer draws of it (IRIS).
-#[derive(Module, Debug)]
-struct PixelSight {
-    convs: Vec<Conv2d>,
-}
-
-/// Channels after each of IRIS's convolutions, each followed by a 2x2 max-pooling.
-const PIXEL_CHANNELS: [usize; 4] = [32, 32, 64, 64];
-
-/// Frames drawn at once: the decoder's largest layers take much memory.
-const DRAWN_AT_ONCE: usize = 128;
 
 /// The sizes of a controller that come from elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -154,60 +130,6 @@ impl LstmCell {
     }
 }
 
-impl Sight {
-    fn codes(lstm: usize, sizes: ControllerSizes, device: &Device) -> Self {
-        let ControllerSizes { width, grid, .. } = sizes;
-        Self::Codes(CodeSight {
-            convs: vec![
-                conv3(width, width / 2, device),
-                conv3(width / 2, width / 4, device),
-            ],
-            dense: LinearConfig::new(width / 4 * grid * grid, lstm).init(device),
-        })
-    }
-
-    /// With how many numbers it gives.
-    fn pixels(sizes: ControllerSizes, device: &Device) -> (Self, usize) {
-        let mut from = 3;
-        let convs = PIXEL_CHANNELS.map(|to| conv3(std::mem::replace(&mut from, to), to, device));
-        let side = sizes.frame_size >> PIXEL_CHANNELS.len();
-        let sight = PixelSight {
-            convs: convs.into(),
-        };
-        (Self::Pixels(sight), from * side * side)
-    }
-}
-
-impl CodeSight {
-    /// `[n, grid, grid, width]` -> `[n, lstm]`, before its activation
-    fn look(&self, codes: Tensor<4>, precision: Precision) -> Tensor<2> {
-        let mut x = codes;
-        for (i, layer) in self.convs.iter().enumerate() {
-            let before = if i == 0 {
-                Activation::None
-            } else {
-                Activation::Silu
-            };
-            x = conv(layer, ConvKind::Same, before, x, precision);
-        }
-        // The dense layer's inputs are in the order channel, row, column.
-        let x: Tensor<2> = x.permute([0, 3, 1, 2]).flatten(1, 3);
-        linear(&self.dense, Activation::Silu, x, precision)
-    }
-}
-
-impl PixelSight {
-    /// `[n, size, size, 3]` -> `[n, 64 * (size / 16)²]`
-    fn look(&self, frames: Tensor<4>, precision: Precision) -> Tensor<2> {
-        let mut x = frames;
-        for layer in &self.convs {
-            x = conv(layer, ConvKind::Same, Activation::None, x, precision);
-            x = rem_kernels::max_pool_relu(x);
-        }
-        x.permute([0, 3, 1, 2]).flatten(1, 3)
-    }
-}
-
 impl ActorCritic {
     pub fn new(
         config: &config::ActorCritic,
@@ -242,16 +164,7 @@ impl ActorCritic {
 
     /// What the controller is shown of observations: `[n, K]` -> `[n, side, side, channels]`.
     pub fn view(&self, tokenizer: &Tokenizer, tokens: Tensor<2, Int>) -> Tensor<4> {
-        match &self.sight {
-            Sight::Codes(_) => code_grid(tokenizer.codes(), tokens),
-            Sight::Pixels(_) => {
-                let drawn = tokens.split(DRAWN_AT_ONCE, 0);
-                let drawn = drawn
-                    .into_iter()
-                    .map(|t| tokenizer.draw(t).clamp(-1.0, 1.0));
-                Tensor::cat(drawn.collect(), 0)
-            }
-        }
+        self.sight.view(tokenizer, tokens)
     }
 
     /// The state before anything was seen.
@@ -273,17 +186,8 @@ impl ActorCritic {
     /// What views of observations give to the LSTM's gates: `[observations, side, side, channels]` ->
     /// `[observations, 4 * lstm]`.
     pub fn look(&self, views: Tensor<4>) -> Tensor<2> {
-        let precision = self.lstm.precision;
-        match &self.sight {
-            Sight::Codes(sight) => {
-                let x = sight.look(views, precision);
-                self.lstm.gates(x, Activation::Silu)
-            }
-            Sight::Pixels(sight) => {
-                let x = sight.look(views, precision);
-                self.lstm.gates(x, Activation::None)
-            }
-        }
+        let (x, activation) = self.sight.look(views, self.lstm.precision);
+        self.lstm.gates(x, activation)
     }
 
     /// What each action gives to the LSTM's gates, `[actions, 4 * lstm]`, where actions are taken in.
@@ -428,98 +332,4 @@ pub fn losses(x: Experience, config: &config::ActorCritic) -> ActorCriticLosses 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The controller and the tokenizer of the debug preset, with other inputs.
-    fn of(inputs: &str) -> (ActorCritic, Tokenizer, Config) {
-        let set = [
-            format!("actor_critic.inputs={inputs}"),
-            "actor_critic.burn_in_inputs=observations".into(),
-        ];
-        let config = Config::load("debug", &set).unwrap();
-        let device = Device::flex();
-        let sizes = ControllerSizes::of(&config, 3);
-        (
-            ActorCritic::new(&config.actor_critic, sizes, Precision::F32, &device),
-            Tokenizer::new(&config.tokenizer, Precision::F32, &device),
-            config,
-        )
-    }
-
-    fn values<const D: usize>(x: Tensor<D>) -> Vec<f32> {
-        x.try_into_vec_as().unwrap()
-    }
-
-    #[test]
-    fn all_steps_together_are_one_after_the_other() {
-        let (batch, steps) = (2, 4);
-        for inputs in ["codes_and_actions", "codes", "pixels"] {
-            let (controller, tokenizer, config) = of(inputs);
-            let (k, device) = (config.tokens_per_obs(), Device::flex());
-            let uniform = Distribution::Uniform(0.0, config.tokenizer.vocabulary as f64);
-            let tokens = Tensor::<2>::random([steps * batch, k], uniform, &device).int();
-            let actions = Tensor::<1, Int>::from_ints([2, 0, 1, 1, 2, 0], &device);
-            let actions = actions.reshape([batch, steps - 1]);
-            let views = controller.view(&tokenizer, tokens);
-            let start = controller.initial_state(batch);
-            let (logits, guesses) =
-                controller.relive(views.clone(), actions.clone(), start.clone());
-            let mut state = start;
-            for t in 0..steps {
-                state = controller.observe(views.clone().narrow(0, t * batch, batch), state);
-                let heads = controller.heads(&state);
-                let here: Tensor<2> = logits.clone().narrow(1, t, 1).squeeze_dim(1);
-                let pairs = values(here).into_iter().zip(values(heads.logits));
-                let value: Tensor<1> = guesses.clone().narrow(1, t, 1).squeeze_dim(1);
-                let pairs = pairs.chain(values(value).into_iter().zip(values(heads.values)));
-                for (a, b) in pairs {
-                    assert!((a - b).abs() < 1e-5, "{inputs}, step {t}: {a} and {b}");
-                }
-                if t + 1 < steps {
-                    let action = actions.clone().narrow(1, t, 1).squeeze_dim(1);
-                    state = controller.act(action, state);
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn only_a_controller_with_action_inputs_minds_its_actions() {
-        for (inputs, minds) in [
-            ("codes_and_actions", true),
-            ("codes", false),
-            ("pixels", false),
-        ] {
-            let (controller, ..) = of(inputs);
-            let action = |a: i32| Tensor::<1, Int>::from_ints([a], &Device::flex());
-            let after = |a: i32| {
-                let state = controller.act(action(a), controller.initial_state(1));
-                values(state.hidden)
-            };
-            assert_eq!(after(0) != after(2), minds, "{inputs}");
-            assert_eq!(controller.action_gates().is_some(), minds);
-        }
-    }
-
-    #[test]
-    fn pixels_are_the_frames_that_the_tokenizer_draws() {
-        let (controller, tokenizer, config) = of("pixels");
-        let (k, size) = (config.tokens_per_obs(), config.env.frame_size);
-        // More than are drawn at once.
-        let count = DRAWN_AT_ONCE + 3;
-        let tokens = Tensor::<1, Int>::arange(0..(count * k) as i64, &Device::flex());
-        let tokens = tokens.remainder_scalar(config.tokenizer.vocabulary as i64);
-        let tokens: Tensor<2, Int> = tokens.reshape([count, k]);
-        let view = controller.view(&tokenizer, tokens.clone());
-        assert_eq!(view.dims(), [count, size, size, 3]);
-        let last = tokenizer
-            .decode(tokens.narrow(0, count - 1, 1))
-            .clamp(-1.0, 1.0);
-        let last = last.permute([0, 2, 3, 1]);
-        let shown = view.narrow(0, count - 1, 1);
-        for (a, b) in values(shown).into_iter().zip(values(last)) {
-            assert!((a - b).abs() < 1e-5, "{a} and {b}");
-        }
-    }
-}
+mod tests;

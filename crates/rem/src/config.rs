@@ -9,8 +9,11 @@ use toml::{Table, Value};
 use crate::env::Use;
 use crate::error::{Error, Result};
 
+mod ablations;
 mod overlay;
 mod validate;
+
+pub use ablations::{Architecture, ControllerInputs, Embeddings, Generation, PopMode};
 
 /// The presets in the binary, by name; the first is the base of all others.
 pub const PRESETS: &[(&str, &str)] = &[
@@ -212,58 +215,6 @@ pub struct WorldModel {
     pub optimise: Optimise,
 }
 
-/// The world model's network, and with it how it predicts an observation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Architecture {
-    /// A RetNet with POP: all tokens of an observation together.
-    Pop,
-    /// A plain RetNet, token by token (the paper's "No POP").
-    Retnet,
-    /// A causal Transformer with a key-value cache, token by token (IRIS).
-    Transformer,
-}
-
-/// How POP dreams. The results are the same up to rounding, the times are not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PopMode {
-    /// Fold the block, then predict (the paper's default).
-    TwoCalls,
-    /// Block and prediction tokens together (the paper's alternative).
-    OneCall,
-    /// Whichever is faster at the start of a run, where it is measured; as [`PopMode::TwoCalls`] until then.
-    Auto,
-}
-
-impl PopMode {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::TwoCalls => "two_calls",
-            Self::OneCall => "one_call",
-            Self::Auto => "auto",
-        }
-    }
-}
-
-/// How a dream's next observation comes about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Generation {
-    TwoCalls,
-    OneCall,
-    TokenByToken,
-}
-
-/// What observation tokens are to the world model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Embeddings {
-    /// The tokenizer's codes, which it does not change.
-    Tokenizer,
-    /// A table that it learns itself (the paper's separate embeddings, IRIS).
-    Own,
-}
-
 /// From which step of a segment on the world model learns rewards and ends. A dream's first step reads
 /// them at the last step of the context, which the published program never trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -326,18 +277,6 @@ pub struct ActorCritic {
     pub entropy: f64,
     pub after_end: AfterEnd,
     pub optimise: Optimise,
-}
-
-/// What the controller's LSTM takes in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ControllerInputs {
-    /// Code vectors in their spatial order, and the actions.
-    CodesAndActions,
-    /// Code vectors alone (the paper's controller without action inputs).
-    Codes,
-    /// Frames as the tokenizer draws them, through a CNN, and no actions (IRIS's controller).
-    Pixels,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -471,128 +410,4 @@ fn one_line(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_preset_loads_and_survives_a_round_trip() {
-        for (name, _) in PRESETS {
-            let config = Config::load(name, &[]).unwrap();
-            assert_eq!(
-                Config::from_toml(&config.to_toml(), &[]).unwrap(),
-                config,
-                "{name}"
-            );
-        }
-    }
-
-    #[test]
-    fn atari100k_is_the_papers_tables() {
-        let c = Config::load("atari100k", &[]).unwrap();
-        assert_eq!(c.tokens_per_obs(), 64);
-        assert_eq!(c.dream_steps(), 9);
-        assert_eq!(
-            (c.train.epochs, c.collect.epochs, c.collect.steps_per_epoch),
-            (600, 500, 200)
-        );
-        assert_eq!(
-            (
-                c.actor_critic.discount,
-                c.actor_critic.lambda,
-                c.actor_critic.entropy
-            ),
-            (0.995, 0.95, 0.001)
-        );
-    }
-
-    #[test]
-    fn overrides_change_values_of_any_depth() {
-        let set = [
-            "seed=7".into(),
-            "tokenizer.optimise.batch=3".into(),
-            "env.game=crossing".into(),
-        ];
-        let c = Config::load("quick", &set).unwrap();
-        assert_eq!(
-            (c.seed, c.tokenizer.optimise.batch, c.env.game.as_str()),
-            (7, 3, "crossing")
-        );
-    }
-
-    #[test]
-    fn presets_lie_over_those_they_name_or_those_named_before_them() {
-        let none = Config::load("ablation-none", &[]).unwrap();
-        assert_eq!(none.env.game, "catch");
-        assert_eq!(none.tokens_per_obs(), 64);
-        let no_pop = Config::load("ablation-no-pop", &[]).unwrap();
-        let set = ["world_model.architecture=retnet".to_string()];
-        assert_eq!(no_pop, Config::load("ablation-none", &set).unwrap());
-        // Over another preset an ablation brings nothing but itself.
-        let paper = Config::load("atari100k,ablation-no-pop", &[]).unwrap();
-        assert_eq!(paper, Config::load("atari100k", &set).unwrap());
-        let two = Config::load("quick,ablation-no-pop,ablation-separate-embeddings", &[]).unwrap();
-        let set = [set[0].clone(), "world_model.embeddings=own".into()];
-        assert_eq!(two, Config::load("quick", &set).unwrap());
-        for preset in ["atari100k,ablation-4x4", "ablation-4x4", "iris"] {
-            assert_eq!(Config::load(preset, &[]).unwrap().tokens_per_obs(), 16);
-        }
-    }
-
-    #[test]
-    fn combinations_without_sense_are_refused_with_the_reason() {
-        let cases = [
-            (
-                "world_model.architecture=retnet world_model.pop_mode=one_call",
-                "it dreams token by token",
-            ),
-            (
-                "world_model.architecture=transformer world_model.pop_mode=auto",
-                "it dreams token by token",
-            ),
-            (
-                "world_model.architecture=transformer world_model.decay=powers_of_two",
-                "a Transformer has none",
-            ),
-            ("actor_critic.inputs=codes", "takes no actions in"),
-            ("actor_critic.inputs=pixels", "takes no actions in"),
-        ];
-        for (assignments, part) in cases {
-            let set: Vec<String> = assignments.split(' ').map(String::from).collect();
-            let error = Config::load("quick", &set).unwrap_err();
-            assert!(error.to_string().contains(part), "{error}");
-            assert!(error.hint().is_some() && !error.to_string().contains('\n'));
-        }
-    }
-
-    #[test]
-    fn mistakes_are_named_with_a_hint() {
-        let cases = [
-            (
-                "tokenizer.vocabulry=3",
-                "unknown config key `tokenizer.vocabulry`",
-            ),
-            ("tokenizer.vocabulary=many", "`tokenizer.vocabulary`"),
-            ("world_model.heads=5", "world_model.heads = 5"),
-            ("world_model.context=0", "world_model.context = 0"),
-            ("tokenizer=3", "`tokenizer` is a section"),
-            ("seed", "is not of the form key=value"),
-            (
-                "world_model.architecture=lstm",
-                "`world_model.architecture`",
-            ),
-        ];
-        for (assignment, part) in cases {
-            let error = Config::load("quick", &[assignment.to_string()]).unwrap_err();
-            assert!(error.to_string().contains(part), "{error}");
-            assert!(error.hint().is_some());
-            assert!(!error.to_string().contains('\n'));
-        }
-        assert!(
-            Config::load("quik", &[])
-                .unwrap_err()
-                .hint()
-                .unwrap()
-                .contains("quick")
-        );
-    }
-}
+mod tests;

@@ -1,12 +1,11 @@
 //! The RetNet of the world model: layers of retention and feed-forward, and POP's two streams
 //! (paper, appendix retentive-nets-details; algorithms pop-retnet-fwd-training and pop-layer-fwd-training).
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+mod tables;
 
 use burn::module::{Initializer, Module};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
-use burn::tensor::{DType, Device, Tensor, TensorCreationOptions};
+use burn::tensor::{Device, Tensor, TensorCreationOptions};
 use rem_kernels::{
     Dispatch, Dropout, FeedForwardParameters, HalfMode, Precision, RetentionParameters,
     RetentionSizes, RetentionTables,
@@ -15,6 +14,7 @@ use rem_kernels::{
 use crate::calls::{CallCount, Calls};
 use crate::config::{self, Activation};
 use crate::retention::{Decay, DecayTables, Rotation};
+use tables::TableCache;
 
 const NORM_EPSILON: f64 = 1e-6;
 
@@ -84,77 +84,6 @@ pub enum Wanted {
     All,
     /// The last of the sequence; the others matter for the state alone, and the last layer leaves them out.
     Last,
-}
-
-/// Values by size and type.
-type Shared<K, V> = Arc<Mutex<HashMap<(K, Option<DType>), V>>>;
-
-/// Decay tables and rotations by size: computed once, shared by layers, calls and clones.
-#[derive(Clone, Debug)]
-struct TableCache {
-    decay: Decay,
-    head_dim: usize,
-    decay_tables: Shared<usize, DecayTables>,
-    rotations: Shared<RotationKey, Rotation>,
-}
-
-/// Positions `start + 0..tokens`, then for each predicted block `start + (first + block) * stride + 0..block_tokens`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct RotationKey {
-    start: usize,
-    tokens: usize,
-    first: usize,
-    blocks: usize,
-    stride: usize,
-    block_tokens: usize,
-}
-
-/// Rotations kept at most; a dream without end would otherwise gather one per step.
-const MAX_ROTATIONS: usize = 256;
-
-impl TableCache {
-    fn decay(&self, tokens: usize, like: &TensorCreationOptions) -> DecayTables {
-        let mut cache = self.decay_tables.lock().expect("no panic while locked");
-        let make = || DecayTables::new(&self.decay, tokens, like);
-        cache
-            .entry((tokens, like.dtype))
-            .or_insert_with(make)
-            .clone()
-    }
-
-    fn rotation(&self, key: RotationKey, like: &TensorCreationOptions) -> Rotation {
-        let mut cache = self.rotations.lock().expect("no panic while locked");
-        if cache.len() >= MAX_ROTATIONS {
-            cache.clear();
-        }
-        let make = || {
-            let block = |b: usize| key.start + (key.first + b) * key.stride;
-            let positions: Vec<usize> = (key.start..key.start + key.tokens)
-                .chain((0..key.blocks).flat_map(|b| block(b)..block(b) + key.block_tokens))
-                .collect();
-            Rotation::new(positions.into_iter(), self.head_dim, like)
-        };
-        cache.entry((key, like.dtype)).or_insert_with(make).clone()
-    }
-
-    /// The tables of a retention that begins at a position.
-    fn tables(
-        &self,
-        start: usize,
-        sizes: RetentionSizes,
-        like: &TensorCreationOptions,
-    ) -> (DecayTables, Rotation) {
-        let key = RotationKey {
-            start,
-            tokens: sizes.tokens,
-            first: sizes.first_predicted,
-            blocks: sizes.predicted,
-            stride: sizes.piece,
-            block_tokens: sizes.block_tokens,
-        };
-        let longest = sizes.piece.max(sizes.block_tokens);
-        (self.decay(longest, like), self.rotation(key, like))
-    }
 }
 
 /// Where and in which type the constants for `x` are made; they need no autodiff.
@@ -287,12 +216,7 @@ impl RetNet {
             layers: (0..config.layers)
                 .map(|_| Layer::new(width, config, precision, device))
                 .collect(),
-            tables: TableCache {
-                decay: Decay::new(config.decay, config.heads),
-                head_dim: width / config.heads,
-                decay_tables: Arc::default(),
-                rotations: Arc::default(),
-            },
+            tables: TableCache::new(Decay::new(config.decay, config.heads), width / config.heads),
             count: CallCount::default(),
         }
     }
