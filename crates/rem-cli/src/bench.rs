@@ -2,6 +2,8 @@
 
 #[cfg(feature = "atari")]
 mod emulation;
+mod imagination;
+mod plot;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -18,7 +20,6 @@ use serde::{Deserialize, Serialize};
 /// machine's measured peak, and the process' peak memory so far. Run it on an idle machine.
 #[derive(Args)]
 pub struct BenchArgs {
-    #[cfg(feature = "atari")]
     #[command(subcommand)]
     other: Option<Other>,
     /// Model sizes: the paper's, or ones at which overhead shows
@@ -42,9 +43,10 @@ pub struct BenchArgs {
 }
 
 /// What else can be timed.
-#[cfg(feature = "atari")]
 #[derive(clap::Subcommand)]
 enum Other {
+    Imagination(imagination::ImaginationArgs),
+    #[cfg(feature = "atari")]
     Emulation(emulation::EmulationArgs),
 }
 
@@ -79,24 +81,39 @@ struct Line {
 }
 
 pub fn run(args: BenchArgs) -> Result<()> {
-    #[cfg(feature = "atari")]
-    if let Some(Other::Emulation(args)) = args.other {
-        return emulation::run(args);
+    match args.other {
+        None => {
+            rem::threads::set(args.threads)?;
+            rem::threads::on_worker(|| args.run())
+        }
+        Some(Other::Imagination(args)) => imagination::run(args),
+        #[cfg(feature = "atari")]
+        Some(Other::Emulation(args)) => emulation::run(args),
     }
-    rem::threads::set(args.threads)?;
-    rem::threads::on_worker(|| args.run())
+}
+
+impl From<ScaleName> for Scale {
+    fn from(name: ScaleName) -> Self {
+        match name {
+            ScaleName::Paper => Self::Paper,
+            ScaleName::Tiny => Self::Tiny,
+        }
+    }
+}
+
+impl From<PrecisionName> for rem::config::Precision {
+    fn from(name: PrecisionName) -> Self {
+        match name {
+            PrecisionName::F32 => Self::F32,
+            PrecisionName::Mixed => Self::Mixed,
+        }
+    }
 }
 
 impl BenchArgs {
     fn run(&self) -> Result<()> {
-        let scale = match self.scale {
-            ScaleName::Paper => Scale::Paper,
-            ScaleName::Tiny => Scale::Tiny,
-        };
-        let precision = match self.precision {
-            PrecisionName::F32 => rem::config::Precision::F32,
-            PrecisionName::Mixed => rem::config::Precision::Mixed,
-        };
+        let scale: Scale = self.scale.into();
+        let precision: rem::config::Precision = self.precision.into();
         let phases = self.phases()?;
         let reference = self.against.as_ref().map(read_lines).transpose()?;
         let peak = rem_kernels::peak_gflops(precision.into());

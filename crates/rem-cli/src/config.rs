@@ -4,7 +4,9 @@ use clap::Args;
 
 /// Print a preset with everything resolved, as TOML
 ///
-/// Every key that `--set` takes is in it. The presets are quick, paddle, crossing, debug, atari-laptop and atari100k.
+/// Every key that `--set` takes is in it. The presets are quick, paddle, crossing, debug, atari-laptop, atari100k and iris, and
+/// the ablations ablation-none, -no-pop, -iris, -separate-embeddings, -4x4, -iris-controller and -no-action-inputs.
+/// Several with commas between them are laid over each other.
 #[derive(Args)]
 pub struct ConfigArgs {
     /// Preset to print

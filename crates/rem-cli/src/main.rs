@@ -46,7 +46,8 @@ enum Command {
 /// Where a config comes from.
 #[derive(Args)]
 struct ConfigSource {
-    /// Preset to start from: quick, paddle, crossing, debug, atari-laptop, atari100k
+    /// Preset to start from, or several laid over each other: quick, paddle, crossing, debug, atari-laptop, atari100k,
+    /// iris, ablation-… (`rem config` has them all), or `atari100k,ablation-no-pop`
     #[arg(long, default_value = "quick", value_name = "NAME")]
     preset: String,
     /// Game to play, short for `--set env.game=…`: catch, paddle, crossing, or an Atari game such as breakout

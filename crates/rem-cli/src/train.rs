@@ -9,7 +9,7 @@ use rem::error::Error;
 use rem::run::{Protocol, RunDir, read_config};
 use rem::tokenizer::lpips::Lpips;
 use rem::train::Trainer;
-use rem::{threads, weights};
+use rem::{pop_mode, threads, weights};
 
 use crate::show::Show;
 use crate::{ConfigSource, data_dir};
@@ -52,7 +52,8 @@ fn start(args: &TrainArgs) -> Result<Trainer> {
     let lpips_file = lpips_file(&config)?;
     config.threads = threads::set(config.threads)?;
     let crc32 = lpips_file.as_deref().map(checksum).transpose()?;
-    let protocol = Protocol::new(&config, config.threads, crc32)?;
+    let (config, measured) = threads::on_worker(|| pop_mode::resolve(config))?;
+    let protocol = Protocol::new(&config, config.threads, crc32)?.with_measured(measured);
     let lpips = lpips_file
         .map(|file| load_lpips(&file, &config))
         .transpose()?;
@@ -167,6 +168,13 @@ fn print_header(dir: &Path, config: &Config, protocol: &Protocol, resumed: Optio
         protocol.random_player,
         c.seed
     );
+    let measured = protocol.pop_mode_measured.map_or_else(String::new, |m| {
+        format!(
+            " (auto: measured {:.2} ms a step in one call, {:.2} ms in two)",
+            m.one_call_ms, m.two_calls_ms
+        )
+    });
+    eprintln!("dreams: {}{measured}", protocol.dreams);
     if !protocol.perceptual_loss {
         eprintln!(
             "perceptual loss OFF: {}",

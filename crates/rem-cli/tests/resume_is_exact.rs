@@ -29,6 +29,59 @@ fn killed_in_the_middle_of_an_epoch_twice() {
     assert_same(&lasting_files(&dir), &whole);
 }
 
+/// Every way to dream and every controller of the paper's ablations.
+#[test]
+fn killed_in_every_mode() {
+    let modes = [
+        "--set world_model.pop_mode=one_call",
+        "--set world_model.architecture=retnet",
+        "--set world_model.architecture=transformer --set world_model.embeddings=own",
+        "--set actor_critic.inputs=codes --set actor_critic.burn_in_inputs=observations",
+        "--set actor_critic.inputs=pixels --set actor_critic.burn_in_inputs=observations",
+    ];
+    for mode in modes {
+        let place = place();
+        let settings = format!("{SETTINGS} {mode}");
+        let whole = uninterrupted(place.path(), &settings);
+        let dir = place.path().join("killed");
+        killed_in(&dir, &settings, &[(3, "tokenizer"), (5, "world_model")]);
+        assert_same(&lasting_files(&dir), &whole);
+    }
+}
+
+/// What `auto` found faster is in the run's config, so that a resumed run has nothing to measure.
+#[test]
+fn a_measured_mode_is_kept() {
+    let place = place();
+    let dir = place.path().join("auto");
+    let settings = format!("{SETTINGS} --set world_model.pop_mode=auto");
+    let child = start(&mut debug_run(&dir, &settings));
+    kill_when(child, || has_line(&dir, 3, "tokenizer"));
+    let config = fs::read_to_string(dir.join("config.toml")).unwrap();
+    let chosen = ["one_call", "two_calls"]
+        .into_iter()
+        .find(|mode| config.contains(&format!("pop_mode = \"{mode}\"")))
+        .expect("a mode was chosen");
+    let said = stderr(&succeeds(&mut resume(&dir)));
+    assert!(said.contains("(auto: measured "), "{said}");
+    let words = match chosen {
+        "one_call" => "dreams: POP, one call a step",
+        _ => "dreams: POP, two calls a step",
+    };
+    assert!(said.contains(words), "{said}");
+    assert_eq!(fs::read_to_string(dir.join("config.toml")).unwrap(), config);
+
+    // The same as a run that was told so.
+    let told = place.path().join("told");
+    let settings = format!("{SETTINGS} --set world_model.pop_mode={chosen}");
+    succeeds(&mut debug_run(&told, &settings));
+    let without_protocol = |dir: &Path| -> Files {
+        let files = lasting_files(dir).into_iter();
+        files.filter(|(name, _)| name != "protocol.json").collect()
+    };
+    assert_same(&without_protocol(&dir), &without_protocol(&told));
+}
+
 #[test]
 fn killed_while_an_episode_reaches_over_epochs() {
     let place = place();

@@ -1,6 +1,7 @@
 //! Kernels on slices. Nothing here knows Burn.
 
 pub mod adamw;
+pub mod attention;
 pub mod conv;
 pub mod cross_entropy;
 pub mod dropout;

@@ -5,6 +5,7 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::{FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend, ExtensionType, Flex, backend_extension};
 
+use crate::attention::{self, AttentionParameters, AttentionSizes};
 use crate::cpu::conv::ConvKind;
 use crate::cpu::math::Activation;
 use crate::cpu::tile::Precision;
@@ -141,6 +142,28 @@ pub trait Kernels: Backend {
         mode: HalfMode,
     ) -> FloatTensor<Self> {
         retnet::feed_forward::<Self>(x, parameters, activation, mode)
+    }
+
+    /// The attention half of a Transformer's layer over whole sequences: `[rows, width]` -> the same.
+    fn attention(
+        x: FloatTensor<Self>,
+        #[extension_type] parameters: AttentionParameters<Self>,
+        sizes: AttentionSizes,
+        mode: HalfMode,
+    ) -> FloatTensor<Self> {
+        attention::attention::<Self>(x, parameters, sizes, mode)
+    }
+
+    /// The same for new tokens after those in a cache; gives the outputs and the cache afterwards.
+    fn attention_read(
+        x: FloatTensor<Self>,
+        #[extension_type] parameters: AttentionParameters<Self>,
+        cache: FloatTensor<Self>,
+        sizes: AttentionSizes,
+        past: usize,
+        mode: HalfMode,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        attention::attention_read::<Self>(x, parameters, cache, sizes, past, mode)
     }
 
     /// A layer's retention half from the very start of trajectories, with POP's prediction blocks.
@@ -378,6 +401,19 @@ macro_rules! tuned {
             let inputs: [_; 7] = with_first(x, parameters.into_array());
             $run(flex::FeedForward { activation, mode }, inputs)
         }
+
+        fn attention(
+            x: FloatTensor<Self>,
+            parameters: AttentionParameters<Self>,
+            sizes: AttentionSizes,
+            mode: HalfMode,
+        ) -> FloatTensor<Self> {
+            if !is_f32(&x) {
+                return attention::attention::<Self>(x, parameters, sizes, mode);
+            }
+            let inputs: [_; 11] = with_first(x, parameters.into_array());
+            $run(flex::Attention { sizes, mode }, inputs)
+        }
     };
 }
 
@@ -410,6 +446,21 @@ impl Kernels for Flex {
         }
         let inputs: [_; 13] = with_first(x, parameters.into_array());
         flex::run(flex::Retention::new(tables, sizes, mode), inputs)
+    }
+
+    fn attention_read(
+        x: FloatTensor<Self>,
+        parameters: AttentionParameters<Self>,
+        cache: FloatTensor<Self>,
+        sizes: AttentionSizes,
+        past: usize,
+        mode: HalfMode,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        if !is_f32(&x) {
+            return attention::attention_read::<Self>(x, parameters, cache, sizes, past, mode);
+        }
+        let inputs: [_; 11] = with_first(x, parameters.into_array());
+        flex::Attention { sizes, mode }.read(inputs, cache, past)
     }
 
     fn retention_fold(

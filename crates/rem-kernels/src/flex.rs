@@ -14,6 +14,7 @@ use crate::cpu::layer::Mode;
 use crate::cpu::level::Level;
 use crate::cpu::tile::Precision;
 
+mod attention;
 mod classes;
 mod images;
 mod layers;
@@ -21,6 +22,7 @@ mod linear;
 mod lstm;
 mod remembered;
 
+pub(crate) use attention::Attention;
 pub(crate) use classes::{CrossEntropy, nearest, sample};
 pub(crate) use images::{Conv, FeatureDistance, MaxPoolRelu, NormConv};
 pub(crate) use layers::{FeedForward, Retention};

@@ -3,6 +3,7 @@
 //! [`cpu`] has the kernels on slices, with the only `unsafe` of the project; [`extension`] names the operations
 //! with bodies of ordinary tensor operations for every device; `flex` puts the kernels under them on the CPU.
 
+pub mod attention;
 pub mod cpu;
 pub mod extension;
 mod flex;
@@ -16,6 +17,7 @@ mod tests;
 
 use burn::tensor::{Int, Tensor};
 
+pub use attention::{AttentionParameters, AttentionSizes};
 pub use burn::backend::Dispatch;
 pub use cpu::adamw::Step;
 pub use cpu::conv::ConvKind;
@@ -104,6 +106,40 @@ pub fn retention_peek(
     Tensor::from_dispatch(Dispatch::retention_peek(
         x, parameters, tables, state, sizes, mode,
     ))
+}
+
+/// The attention half of a Transformer's layer over whole sequences, residual included.
+/// # Shapes
+/// - `x`: `batch` sequences below each other, `[rows, width]` -> the same
+pub fn attention(
+    x: Tensor<2>,
+    parameters: AttentionParameters<Dispatch>,
+    sizes: AttentionSizes,
+    mode: HalfMode,
+) -> Tensor<2> {
+    let x = x.into_dispatch();
+    Tensor::from_dispatch(Dispatch::attention(x, parameters, sizes, mode))
+}
+
+/// Room for so many tokens or more in the cache of [`attention_read`].
+pub fn cache_capacity(tokens: usize) -> usize {
+    tokens.next_multiple_of(cpu::attention::LANES)
+}
+
+/// As [`attention`] for new tokens after `past` ones whose keys and values are in the cache,
+/// `[batch, heads, 2, capacity, head_dim]`, zeros at first; the cache comes back with theirs. One that nobody else
+/// holds is written in place. In which order it holds them is its own affair.
+pub fn attention_read(
+    x: Tensor<2>,
+    parameters: AttentionParameters<Dispatch>,
+    cache: Tensor<5>,
+    sizes: AttentionSizes,
+    past: usize,
+    mode: HalfMode,
+) -> (Tensor<2>, Tensor<5>) {
+    let (x, cache) = (x.into_dispatch(), cache.into_dispatch());
+    let (y, cache) = Dispatch::attention_read(x, parameters, cache, sizes, past, mode);
+    (Tensor::from_dispatch(y), Tensor::from_dispatch(cache))
 }
 
 /// Cross-entropy of each row: `[rows, classes]` logits, `[rows]` classes -> `[rows]`.

@@ -1,27 +1,51 @@
 //! The controller C: an LSTM over code grids and actions, with a policy and a value (paper, section actor-critic-details).
 
 use burn::module::{Initializer, Module, Param};
-use burn::nn::conv::Conv2d;
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 
-use rem_kernels::{Activation, ConvKind, Precision};
+use rem_kernels::{Activation, Precision};
 
-use crate::config;
-use crate::conv::{conv, conv3};
+use crate::config::{self, Config, ControllerInputs};
 use crate::linear::linear;
-use crate::tokenizer::code_grid;
+use crate::tokenizer::Tokenizer;
+
+mod sight;
+
+use sight::Sight;
 
 #[derive(Module, Debug)]
 pub struct ActorCritic {
-    convs: Vec<Conv2d>,
-    dense: Linear,
+    sight: Sight,
     lstm: LstmCell,
-    /// `[actions, lstm]`
-    action_embeddings: Param<Tensor<2>>,
+    /// `[actions, lstm]`, where the controller takes actions in
+    action_embeddings: Option<Param<Tensor<2>>>,
     actor: Linear,
     critic: Linear,
+}
+
+/// The sizes of a controller that come from elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct ControllerSizes {
+    /// Of a code.
+    pub width: usize,
+    /// Codes along one side of a frame.
+    pub grid: usize,
+    /// Pixels along one side of a frame.
+    pub frame_size: usize,
+    pub actions: usize,
+}
+
+impl ControllerSizes {
+    pub fn of(config: &Config, actions: usize) -> Self {
+        Self {
+            width: config.tokenizer.embedding,
+            grid: config.grid(),
+            frame_size: config.env.frame_size,
+            actions,
+        }
+    }
 }
 
 /// An LSTM cell, gates in the order input, forget, cell, output.
@@ -75,26 +99,26 @@ pub struct Heads {
 }
 
 impl LstmCell {
-    fn new(width: usize, precision: Precision, device: &Device) -> Self {
+    fn new(inputs: usize, width: usize, precision: Precision, device: &Device) -> Self {
         // Uniform in ±1/sqrt(width), as is usual for an LSTM.
         let bound = 1.0 / (width as f64).sqrt();
-        let linear = || {
+        let linear = |from: usize| {
             let uniform = Initializer::Uniform {
                 min: -bound,
                 max: bound,
             };
-            LinearConfig::new(width, 4 * width)
+            LinearConfig::new(from, 4 * width)
                 .with_initializer(uniform)
                 .init(device)
         };
         Self {
-            input: linear(),
-            hidden: linear(),
+            input: linear(inputs),
+            hidden: linear(width),
             precision,
         }
     }
 
-    /// What an input gives to the gates: `[rows, width]` -> `[rows, 4 * width]`.
+    /// What an input gives to the gates: `[rows, inputs]` -> `[rows, 4 * width]`.
     fn gates(&self, x: Tensor<2>, activation: Activation) -> Tensor<2> {
         linear(&self.input, activation, x, self.precision)
     }
@@ -107,34 +131,46 @@ impl LstmCell {
 }
 
 impl ActorCritic {
-    /// # Arguments
-    /// - `width`: of a code; `grid`: codes along one side of a frame
     pub fn new(
-        lstm: usize,
-        width: usize,
-        grid: usize,
-        actions: usize,
+        config: &config::ActorCritic,
+        sizes: ControllerSizes,
         precision: Precision,
         device: &Device,
     ) -> Self {
-        let embeddings = Tensor::random([actions, lstm], Distribution::Normal(0.0, 1.0), device);
+        let (lstm, actions) = (config.lstm, sizes.actions);
+        let embeddings = || {
+            let normal = Distribution::Normal(0.0, 1.0);
+            Param::from_tensor(Tensor::random([actions, lstm], normal, device))
+        };
+        // How it looks, how much that gives to the LSTM, and whether actions are given to it too.
+        let (sight, inputs, action_embeddings) = match config.inputs {
+            ControllerInputs::CodesAndActions => {
+                (Sight::codes(lstm, sizes, device), lstm, Some(embeddings()))
+            }
+            ControllerInputs::Codes => (Sight::codes(lstm, sizes, device), lstm, None),
+            ControllerInputs::Pixels => {
+                let (sight, inputs) = Sight::pixels(sizes, device);
+                (sight, inputs, None)
+            }
+        };
         Self {
-            convs: vec![
-                conv3(width, width / 2, device),
-                conv3(width / 2, width / 4, device),
-            ],
-            dense: LinearConfig::new(width / 4 * grid * grid, lstm).init(device),
-            lstm: LstmCell::new(lstm, precision, device),
-            action_embeddings: Param::from_tensor(embeddings),
+            sight,
+            lstm: LstmCell::new(inputs, lstm, precision, device),
+            action_embeddings,
             actor: LinearConfig::new(lstm, actions).init(device),
             critic: LinearConfig::new(lstm, 1).init(device),
         }
     }
 
+    /// What the controller is shown of observations: `[n, K]` -> `[n, side, side, channels]`.
+    pub fn view(&self, tokenizer: &Tokenizer, tokens: Tensor<2, Int>) -> Tensor<4> {
+        self.sight.view(tokenizer, tokens)
+    }
+
     /// The state before anything was seen.
     pub fn initial_state(&self, batch: usize) -> ControllerState {
-        let [lstm, _] = self.lstm.input.weight.dims();
-        let device = self.lstm.input.weight.device();
+        let [lstm, _] = self.lstm.hidden.weight.dims();
+        let device = self.lstm.hidden.weight.device();
         let zero = Tensor::zeros([batch, lstm], &device);
         ControllerState {
             hidden: zero.clone(),
@@ -142,34 +178,22 @@ impl ActorCritic {
         }
     }
 
-    /// Takes an observation in: `codes` is `[batch, grid, grid, width]`.
-    pub fn observe(&self, codes: Tensor<4>, state: ControllerState) -> ControllerState {
-        self.take_in(self.look(codes), state)
+    /// Takes an observation in, as [`Self::view`] shows it.
+    pub fn observe(&self, view: Tensor<4>, state: ControllerState) -> ControllerState {
+        self.take_in(self.look(view), state)
     }
 
-    /// What observations give to the LSTM's gates: `[observations, grid, grid, width]` ->
+    /// What views of observations give to the LSTM's gates: `[observations, side, side, channels]` ->
     /// `[observations, 4 * lstm]`.
-    pub fn look(&self, codes: Tensor<4>) -> Tensor<2> {
-        let precision = self.lstm.precision;
-        let mut x = codes;
-        for (i, layer) in self.convs.iter().enumerate() {
-            let before = if i == 0 {
-                Activation::None
-            } else {
-                Activation::Silu
-            };
-            x = conv(layer, ConvKind::Same, before, x, precision);
-        }
-        // The dense layer's inputs are in the order channel, row, column.
-        let x: Tensor<2> = x.permute([0, 3, 1, 2]).flatten(1, 3);
-        let x = linear(&self.dense, Activation::Silu, x, precision);
-        self.lstm.gates(x, Activation::Silu)
+    pub fn look(&self, views: Tensor<4>) -> Tensor<2> {
+        let (x, activation) = self.sight.look(views, self.lstm.precision);
+        self.lstm.gates(x, activation)
     }
 
-    /// What each action gives to the LSTM's gates: `[actions, 4 * lstm]`.
-    pub fn action_gates(&self) -> Tensor<2> {
-        self.lstm
-            .gates(self.action_embeddings.val(), Activation::None)
+    /// What each action gives to the LSTM's gates, `[actions, 4 * lstm]`, where actions are taken in.
+    pub fn action_gates(&self) -> Option<Tensor<2>> {
+        let embeddings = self.action_embeddings.as_ref()?;
+        Some(self.lstm.gates(embeddings.val(), Activation::None))
     }
 
     /// Takes gates of an observation or an action in.
@@ -177,9 +201,12 @@ impl ActorCritic {
         self.lstm.step(gates, state)
     }
 
-    /// Takes an action in: `[batch]`.
+    /// Takes an action in: `[batch]`. A controller without action inputs stays as it was.
     pub fn act(&self, actions: Tensor<1, Int>, state: ControllerState) -> ControllerState {
-        self.take_in(self.action_gates().select(0, actions), state)
+        match self.action_gates() {
+            Some(gates) => self.take_in(gates.select(0, actions), state),
+            None => state,
+        }
     }
 
     /// Policy and value are small and what everything hangs on: always in f32.
@@ -202,30 +229,34 @@ impl ActorCritic {
     /// Goes through known observations and actions once more, all together: the logits and values that
     /// [`Self::observe`], [`Self::heads`] and [`Self::act`] give one after the other.
     /// # Shapes
-    /// - `tokens`: `[batch, steps, K]`; `actions`: `[batch, steps - 1]`, those between the observations
+    /// - `views`: all of a step after each other, `[steps * batch, side, side, channels]`; `actions`:
+    ///   `[batch, steps - 1]`, those between the observations
     /// - result: `[batch, steps, actions]`, `[batch, steps]`
     pub fn relive(
         &self,
-        codes: &Tensor<2>,
-        tokens: Tensor<3, Int>,
+        views: Tensor<4>,
         actions: Tensor<2, Int>,
         state: ControllerState,
     ) -> (Tensor<3>, Tensor<2>) {
-        let [batch, steps, k] = tokens.dims();
-        let [lstm, gates] = self.lstm.input.weight.dims();
+        let [batch, between] = actions.dims();
+        let steps = between + 1;
+        let [lstm, gates] = self.lstm.hidden.weight.dims();
         let precision = self.lstm.precision;
-        // From here on time comes first: [steps * batch, …]
-        let tokens: Tensor<2, Int> = tokens.swap_dims(0, 1).reshape([steps * batch, k]);
-        let seen = self.look(code_grid(codes.clone(), tokens));
-        let seen: Tensor<3> = seen.reshape([steps, batch, gates]);
-        let table = self.action_gates();
-        let taken: Tensor<1, Int> = actions.swap_dims(0, 1).reshape([(steps - 1) * batch]);
-        let taken: Tensor<4> = table.select(0, taken).reshape([steps - 1, 1, batch, gates]);
-
-        // Observation and action by turns, the last observation alone: [2 * steps - 1, batch, gates]
-        let earlier: Tensor<4> = seen.clone().narrow(0, 0, steps - 1).unsqueeze_dim(1);
-        let pairs = Tensor::cat(vec![earlier, taken], 1).reshape([2 * (steps - 1), batch, gates]);
-        let inputs = Tensor::cat(vec![pairs, seen.narrow(0, steps - 1, 1)], 0);
+        // Time comes first: [steps * batch, …]
+        let seen: Tensor<3> = self.look(views).reshape([steps, batch, gates]);
+        let (inputs, inputs_per_step) = match self.action_gates() {
+            None => (seen, 1),
+            Some(table) => {
+                let taken: Tensor<1, Int> = actions.swap_dims(0, 1).reshape([(steps - 1) * batch]);
+                let taken: Tensor<4> = table.select(0, taken).reshape([steps - 1, 1, batch, gates]);
+                // Observation and action by turns, the last observation alone: [2 * steps - 1, batch, gates]
+                let earlier: Tensor<4> = seen.clone().narrow(0, 0, steps - 1).unsqueeze_dim(1);
+                let pairs = Tensor::cat(vec![earlier, taken], 1);
+                let pairs = pairs.reshape([2 * (steps - 1), batch, gates]);
+                let last = seen.narrow(0, steps - 1, 1);
+                (Tensor::cat(vec![pairs, last], 0), 2)
+            }
+        };
         let hidden = rem_kernels::lstm_sequence(
             inputs,
             self.lstm.hidden.weight.val(),
@@ -236,7 +267,8 @@ impl ActorCritic {
         );
         // After the observations: [steps * batch, lstm]
         let device = hidden.device();
-        let observed = Tensor::<1, Int>::arange(0..steps as i64, &device).mul_scalar(2);
+        let observed =
+            Tensor::<1, Int>::arange(0..steps as i64, &device).mul_scalar(inputs_per_step);
         let hidden: Tensor<2> = hidden.select(0, observed).reshape([steps * batch, lstm]);
         let logits = self.head(&self.actor, hidden.clone());
         let [_, choices] = logits.dims();
@@ -298,3 +330,6 @@ pub fn losses(x: Experience, config: &config::ActorCritic) -> ActorCriticLosses 
         mean_entropy: mean_entropy.detach(),
     }
 }
+
+#[cfg(test)]
+mod tests;

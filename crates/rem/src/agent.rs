@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use crate::actor_critic::ActorCritic;
+use crate::actor_critic::{ActorCritic, ControllerSizes};
 use crate::config::Config;
 use crate::seeds::{Purpose, Seeds};
 use crate::tokenizer::Tokenizer;
@@ -24,25 +24,17 @@ impl Agent {
     /// A newborn agent with weights from the run's seed. `device` has autodiff.
     pub fn new(config: &Config, actions: usize, seeds: &Seeds, device: &Device) -> Self {
         seeds.seed_device(device, 0, Purpose::Init);
-        let sizes = WorldModelSizes {
-            width: config.tokenizer.embedding,
-            vocabulary: config.tokenizer.vocabulary,
-            tokens_per_obs: config.tokens_per_obs(),
-            actions,
-        };
         let agent = Self {
             tokenizer: Tokenizer::new(&config.tokenizer, config.precision.into(), device),
             world_model: WorldModel::new(
                 &config.world_model,
-                sizes,
+                WorldModelSizes::of(config, actions),
                 config.precision.into(),
                 device,
             ),
             actor_critic: ActorCritic::new(
-                config.actor_critic.lstm,
-                sizes.width,
-                config.grid(),
-                actions,
+                &config.actor_critic,
+                ControllerSizes::of(config, actions),
                 config.precision.into(),
                 device,
             ),

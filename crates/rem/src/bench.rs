@@ -1,5 +1,7 @@
 //! The training steps as things to be timed, at the sizes of the PyTorch yardstick.
 
+pub mod dreams;
+
 use burn::module::Module;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use rand::{Rng, RngExt};
@@ -11,7 +13,6 @@ use crate::error::Result;
 use crate::imagination::{Dream, DreamStarts, imagine};
 use crate::optimiser::AdamW;
 use crate::optimiser::DecayGroup;
-use crate::retnet::Wanted;
 use crate::sampling::sample;
 use crate::seeds::Seeds;
 use crate::tokenizer::lpips::Lpips;
@@ -23,6 +24,23 @@ pub enum Scale {
     Paper,
     /// Sizes at which overhead shows.
     Tiny,
+}
+
+impl Scale {
+    /// What it changes of the preset `atari100k`.
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Paper => &[],
+            Self::Tiny => &[
+                "tokenizer.channels=8",
+                "tokenizer.embedding=64",
+                "tokenizer.vocabulary=64",
+                "world_model.layers=2",
+                "world_model.feed_forward=256",
+                "actor_critic.lstm=128",
+            ],
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,29 +96,20 @@ impl Workload {
         precision: config::Precision,
         rng: &mut impl Rng,
     ) -> Result<Self> {
-        let sizes: &[&str] = match scale {
-            Scale::Paper => &[],
-            Scale::Tiny => &[
-                "tokenizer.channels=8",
-                "tokenizer.embedding=64",
-                "tokenizer.vocabulary=64",
-                "world_model.layers=2",
-                "world_model.feed_forward=256",
-                "actor_critic.lstm=128",
-            ],
-        };
         let batches = [
             "tokenizer.optimise.batch=32",
             "world_model.optimise.batch=16",
             "actor_critic.optimise.batch=16",
             "env.game=catch",
         ];
-        let mut set: Vec<String> = sizes
-            .iter()
+        let mut set: Vec<String> = (scale.settings().iter())
             .chain(&batches)
             .map(|s| s.to_string())
             .collect();
         set.push(format!("precision={}", precision.name()));
+        if phase == Phase::ImagineNoPop {
+            set.push("world_model.architecture=retnet".into());
+        }
         let config = Config::load("atari100k", &set)?;
         let device = Device::flex().autodiff();
         let plain = Device::flex();
@@ -162,8 +171,7 @@ impl Workload {
         match self.phase {
             Phase::Tokenizer | Phase::TokenizerPerceptual => self.tokenizer_step(),
             Phase::WorldModel => self.world_model_step(rng),
-            Phase::ImaginePop => self.imagine(rng, true),
-            Phase::ImagineNoPop => self.imagine(rng, false),
+            Phase::ImaginePop | Phase::ImagineNoPop => self.imagine(rng),
             Phase::ActorCritic => self.actor_critic_step(rng),
         }
     }
@@ -199,45 +207,31 @@ impl Workload {
     }
 
     /// Imagination alone: a context, then the policy's own actions, without gradients.
-    fn imagine(&self, rng: &mut impl Rng, pop: bool) {
+    fn imagine(&self, rng: &mut impl Rng) {
         let (world_model, controller) = (
             self.agent.world_model.valid(),
             self.agent.actor_critic.valid(),
         );
-        let codes = self.agent.tokenizer.codes();
+        let tokenizer = self.agent.tokenizer.valid();
+        let codes = tokenizer.codes();
         let context = self.config.world_model.context;
         let tokens = self.tokens.clone().narrow(1, 0, context);
         let actions = self.actions.clone().narrow(1, 0, context - 1);
-        let [batch, _, k] = tokens.dims();
+        let [batch, ..] = tokens.dims();
         let mut dream = Dream::start(&world_model, &codes, tokens, Some(actions));
         let mut state = controller.initial_state(batch);
         for _ in 0..self.config.dream_steps() {
-            let grid = crate::tokenizer::code_grid(codes.clone(), dream.tokens());
-            state = controller.observe(grid, state);
+            let view = controller.view(&tokenizer, dream.tokens());
+            state = controller.observe(view, state);
             let action = sample(controller.heads(&state).logits, rng);
             state = controller.act(action.clone(), state);
-            if pop {
-                dream.step(action, rng);
-                continue;
-            }
-            // Token by token: each output names the next token, which goes in again.
-            let mut output = dream.fold(action);
-            dream.outcome(output.clone(), rng);
-            let (mut tokens, mut retained) = (Vec::with_capacity(k), dream.state().clone());
-            for _ in 0..k {
-                let token = sample(world_model.token_logits(output), rng);
-                let x = codes.clone().select(0, token.clone()).unsqueeze_dim(1);
-                let (y, next) = world_model.retnet().forward(x, &retained, Wanted::All);
-                (output, retained) = (y.squeeze_dim(1), next);
-                tokens.push(token);
-            }
-            dream.see(Tensor::stack(tokens, 1));
+            dream.step(action, rng);
         }
     }
 
     fn actor_critic_step(&mut self, rng: &mut impl Rng) {
         let world_model = self.agent.world_model.valid();
-        let codes = self.agent.tokenizer.codes();
+        let tokenizer = self.agent.tokenizer.valid();
         let [batch, length, _] = self.tokens.dims();
         let starts = DreamStarts {
             tokens: self.tokens.clone(),
@@ -250,8 +244,16 @@ impl Workload {
         let controller = &self.agent.actor_critic;
         let acting = controller.valid();
         let inputs = config.burn_in_inputs;
-        let rollout = imagine(&acting, &world_model, &codes, starts, steps, inputs, rng);
-        let (experience, _) = rollout.experience(controller, &codes, config);
+        let rollout = imagine(
+            &acting,
+            &world_model,
+            &tokenizer,
+            starts,
+            steps,
+            inputs,
+            rng,
+        );
+        let (experience, _) = rollout.experience(controller, config);
         let total = actor_critic::losses(experience, config).total();
         let optimiser = self.optimiser.as_mut().expect("made for this phase");
         let stepped = optimiser.step(controller.clone(), &total);
@@ -273,7 +275,7 @@ impl Workload {
                 3.0 * (layers + predicted * k * head_products(c))
             }
             Phase::ImaginePop => dream_products(c) + controller_products(c),
-            Phase::ImagineNoPop => dream_products(c) + controller_products(c),
+            Phase::ImagineNoPop => token_by_token_products(c) + controller_products(c),
             Phase::ActorCritic => {
                 let burn_in = c.actor_critic.burn_in as f64 / c.dream_steps() as f64;
                 dream_products(c) + (3.0 + burn_in) * controller_products(c)
@@ -281,6 +283,14 @@ impl Workload {
         };
         2.0 * products * frames / 1e9
     }
+}
+
+/// The same token by token: the recurrent form of retention, and each token read once.
+fn token_by_token_products(c: &Config) -> f64 {
+    let k = c.tokens_per_obs() as f64;
+    let width = c.tokenizer.embedding as f64;
+    let within_a_block = c.world_model.layers as f64 * width * 2.0 * (k + 1.0);
+    (layer_products(c) - within_a_block) * (k + 1.0) + k * head_products(c)
 }
 
 /// Products of a token in all layers: five projections, the feed-forward half, and retention within a block.

@@ -10,7 +10,6 @@ use crate::config::{BurnInInputs, Config};
 use crate::env::{Env, Outcome};
 use crate::imagination::{burn_in, host_ints};
 use crate::replay::{Replay, StepId};
-use crate::tokenizer::code_grid;
 use rem_kernels::sample;
 
 /// What one round of collection gave.
@@ -42,9 +41,8 @@ impl Player {
         temperature: f64,
         draws: &[f32],
     ) -> (ControllerState, Vec<usize>) {
-        let state = self
-            .actor_critic
-            .observe(code_grid(self.codes.clone(), tokens), state);
+        let view = self.actor_critic.view(&self.tokenizer, tokens);
+        let state = self.actor_critic.observe(view, state);
         let logits = self
             .actor_critic
             .heads(&state)
@@ -137,10 +135,11 @@ fn warmed(player: &Player, replay: &Replay, config: &Config, device: &Device) ->
     );
     let [_, k] = tokens.dims();
     let actions: Vec<i64> = ids.iter().map(|id| i64::from(replay.action(*id))).collect();
-    // Playing always feeds the actions, so warming for it does, whatever dreams are warmed with.
+    // Playing feeds the actions wherever they are taken in, so warming for it does, whatever dreams are
+    // warmed with.
     burn_in(
         &player.actor_critic,
-        &player.codes,
+        &player.tokenizer,
         tokens.reshape([1, n, k]),
         Tensor::from_data(TensorData::new(actions, [1, n]), device),
         Tensor::ones([1, n], device),

@@ -9,8 +9,11 @@ use toml::{Table, Value};
 use crate::env::Use;
 use crate::error::{Error, Result};
 
+mod ablations;
 mod overlay;
 mod validate;
+
+pub use ablations::{Architecture, ControllerInputs, Embeddings, Generation, PopMode};
 
 /// The presets in the binary, by name; the first is the base of all others.
 pub const PRESETS: &[(&str, &str)] = &[
@@ -23,6 +26,35 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("paddle", include_str!("../../../configs/paddle.toml")),
     ("crossing", include_str!("../../../configs/crossing.toml")),
     ("debug", include_str!("../../../configs/debug.toml")),
+    ("iris", include_str!("../../../configs/iris.toml")),
+    (
+        "ablation-none",
+        include_str!("../../../configs/ablation-none.toml"),
+    ),
+    (
+        "ablation-no-pop",
+        include_str!("../../../configs/ablation-no-pop.toml"),
+    ),
+    (
+        "ablation-iris",
+        include_str!("../../../configs/ablation-iris.toml"),
+    ),
+    (
+        "ablation-separate-embeddings",
+        include_str!("../../../configs/ablation-separate-embeddings.toml"),
+    ),
+    (
+        "ablation-4x4",
+        include_str!("../../../configs/ablation-4x4.toml"),
+    ),
+    (
+        "ablation-iris-controller",
+        include_str!("../../../configs/ablation-iris-controller.toml"),
+    ),
+    (
+        "ablation-no-action-inputs",
+        include_str!("../../../configs/ablation-no-action-inputs.toml"),
+    ),
 ];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -172,6 +204,9 @@ pub enum CodebookStart {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorldModel {
+    pub architecture: Architecture,
+    pub pop_mode: PopMode,
+    pub embeddings: Embeddings,
     pub layers: usize,
     pub heads: usize,
     pub feed_forward: usize,
@@ -196,6 +231,14 @@ pub enum OutcomeLoss {
 }
 
 impl WorldModel {
+    pub fn generation(&self) -> Generation {
+        match (self.architecture, self.pop_mode) {
+            (Architecture::Pop, PopMode::OneCall) => Generation::OneCall,
+            (Architecture::Pop, PopMode::TwoCalls | PopMode::Auto) => Generation::TwoCalls,
+            (Architecture::Retnet | Architecture::Transformer, _) => Generation::TokenByToken,
+        }
+    }
+
     /// The first step of a segment whose reward and end are learned; it must be a real one.
     pub fn first_outcome(&self) -> usize {
         match self.outcome_loss {
@@ -229,6 +272,7 @@ pub enum Rewards {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ActorCritic {
+    pub inputs: ControllerInputs,
     pub lstm: usize,
     pub burn_in: usize,
     pub burn_in_inputs: BurnInInputs,
@@ -278,7 +322,8 @@ impl Optimise {
 }
 
 impl Config {
-    /// A preset, what its game needs, and overrides (`key=value`, later ones win), validated.
+    /// Presets laid over each other (`a` or `a,b,…`), what the game needs, and overrides (`key=value`, later
+    /// ones win), validated.
     pub fn load(preset: &str, overrides: &[String]) -> Result<Self> {
         let assign_all = |mut table: Table| -> Result<Table> {
             for assignment in overrides {
@@ -341,6 +386,11 @@ impl Config {
         u64::from(epochs) * self.collect.steps_per_epoch as u64
     }
 
+    /// Steps that a Transformer remembers: those of a segment, of which a dream with its context is one.
+    pub fn memory_steps(&self) -> usize {
+        self.train.horizon
+    }
+
     /// Observations in a dream, H - c + 1: a real one and those that the horizon leaves to dream.
     pub fn dream_steps(&self) -> usize {
         self.train.horizon - self.world_model.context + 1
@@ -364,79 +414,4 @@ fn one_line(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_preset_loads_and_survives_a_round_trip() {
-        for (name, _) in PRESETS {
-            let config = Config::load(name, &[]).unwrap();
-            assert_eq!(
-                Config::from_toml(&config.to_toml(), &[]).unwrap(),
-                config,
-                "{name}"
-            );
-        }
-    }
-
-    #[test]
-    fn atari100k_is_the_papers_tables() {
-        let c = Config::load("atari100k", &[]).unwrap();
-        assert_eq!(c.tokens_per_obs(), 64);
-        assert_eq!(c.dream_steps(), 9);
-        assert_eq!(
-            (c.train.epochs, c.collect.epochs, c.collect.steps_per_epoch),
-            (600, 500, 200)
-        );
-        assert_eq!(
-            (
-                c.actor_critic.discount,
-                c.actor_critic.lambda,
-                c.actor_critic.entropy
-            ),
-            (0.995, 0.95, 0.001)
-        );
-    }
-
-    #[test]
-    fn overrides_change_values_of_any_depth() {
-        let set = [
-            "seed=7".into(),
-            "tokenizer.optimise.batch=3".into(),
-            "env.game=crossing".into(),
-        ];
-        let c = Config::load("quick", &set).unwrap();
-        assert_eq!(
-            (c.seed, c.tokenizer.optimise.batch, c.env.game.as_str()),
-            (7, 3, "crossing")
-        );
-    }
-
-    #[test]
-    fn mistakes_are_named_with_a_hint() {
-        let cases = [
-            (
-                "tokenizer.vocabulry=3",
-                "unknown config key `tokenizer.vocabulry`",
-            ),
-            ("tokenizer.vocabulary=many", "`tokenizer.vocabulary`"),
-            ("world_model.heads=5", "world_model.heads = 5"),
-            ("world_model.context=0", "world_model.context = 0"),
-            ("tokenizer=3", "`tokenizer` is a section"),
-            ("seed", "is not of the form key=value"),
-        ];
-        for (assignment, part) in cases {
-            let error = Config::load("quick", &[assignment.to_string()]).unwrap_err();
-            assert!(error.to_string().contains(part), "{error}");
-            assert!(error.hint().is_some());
-            assert!(!error.to_string().contains('\n'));
-        }
-        assert!(
-            Config::load("quik", &[])
-                .unwrap_err()
-                .hint()
-                .unwrap()
-                .contains("quick")
-        );
-    }
-}
+mod tests;

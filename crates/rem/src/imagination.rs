@@ -1,24 +1,25 @@
 //! Dreaming: the controller acts, the world model answers (paper, section method-infer, Alg. train_C).
 //!
-//! The default mode takes two world-model calls a step: fold the block of observation and action into
-//! the state, then ask the prediction tokens for the whole next observation.
+//! With POP a step takes two world-model calls (fold the block of observation and action into the memory, then ask
+//! the prediction tokens for the whole next observation) or one (both together); without it K, a token each.
 
 use burn::tensor::{Int, Tensor};
 use rand::Rng;
 
 use crate::actor_critic::{ActorCritic, ControllerState, Experience};
-use crate::config::{self, AfterEnd, BurnInInputs, Rewards};
-use crate::retnet::RetNetState;
+use crate::config::{self, AfterEnd, BurnInInputs, Generation, Rewards};
+use crate::network::Memory;
 use crate::returns::lambda_returns;
 use crate::sampling::sample;
-use crate::tokenizer::code_grid;
+use crate::tokenizer::Tokenizer;
 use crate::world_model::WorldModel;
 
 /// A dream in progress: it steps like an environment, for a batch of dreams at once.
 pub struct Dream<'a> {
     world_model: &'a WorldModel,
     codes: &'a Tensor<2>,
-    state: RetNetState,
+    /// The past; token by token also all of the observations now but their last token.
+    memory: Memory,
     /// The observations now, `[batch, K]`
     tokens: Tensor<2, Int>,
 }
@@ -41,21 +42,29 @@ impl<'a> Dream<'a> {
         tokens: Tensor<3, Int>,
         actions: Option<Tensor<2, Int>>,
     ) -> Self {
-        let [_, context, _] = tokens.dims();
-        let state = match actions {
-            Some(actions) => {
-                let past = tokens.clone().narrow(1, 0, context - 1);
-                world_model
-                    .fold(codes, past, actions, &RetNetState::empty())
-                    .1
+        let [_, context, k] = tokens.dims();
+        let now: Tensor<2, Int> = tokens.clone().narrow(1, context - 1, 1).squeeze_dim(1);
+        let past = actions.map(|actions| {
+            let past = tokens.narrow(1, 0, context - 1);
+            world_model.embed(codes, past, actions)
+        });
+        let begun = match world_model.generation() {
+            Generation::TwoCalls | Generation::OneCall => None,
+            Generation::TokenByToken if k == 1 => None,
+            Generation::TokenByToken => {
+                Some(world_model.embed_observations(codes, now.clone().narrow(1, 0, k - 1)))
             }
-            None => RetNetState::empty(),
         };
+        let known: Vec<Tensor<3>> = past.into_iter().chain(begun).collect();
+        let mut memory = world_model.nothing_seen();
+        if !known.is_empty() {
+            memory = world_model.network().read(Tensor::cat(known, 1), memory).1;
+        }
         Self {
             world_model,
             codes,
-            state,
-            tokens: tokens.narrow(1, context - 1, 1).squeeze_dim(1),
+            memory,
+            tokens: now,
         }
     }
 
@@ -66,34 +75,60 @@ impl<'a> Dream<'a> {
 
     /// Takes the actions (`[batch]`) and draws reward, end and the next observation.
     pub fn step(&mut self, actions: Tensor<1, Int>, rng: &mut impl Rng) -> DreamStep {
-        let output = self.fold(actions);
-        let step = self.outcome(output, rng);
-        let logits = self.world_model.observation_logits(&self.state);
-        let [batch, k, vocabulary] = logits.dims();
-        let drawn = sample(logits.reshape([batch * k, vocabulary]), rng);
-        self.see(drawn.reshape([batch, k]));
-        step
-    }
-
-    /// Takes the observations and the actions (`[batch]`) into the state; gives the outputs at the actions,
-    /// `[batch, width]`.
-    pub fn fold(&mut self, actions: Tensor<1, Int>) -> Tensor<2> {
         let [batch, k] = self.tokens.dims();
+        let (world_model, codes) = (self.world_model, self.codes);
+        let memory = std::mem::take(&mut self.memory);
         let block = self.tokens.clone().reshape([batch, 1, k]);
-        let actions = actions.reshape([batch, 1]);
-        let (output, state) = (self.world_model).fold(self.codes, block, actions, &self.state);
-        self.state = state;
-        output
+        let actions: Tensor<2, Int> = actions.reshape([batch, 1]);
+        match world_model.generation() {
+            Generation::TwoCalls => {
+                let (output, memory) = world_model.fold(codes, block, actions, memory);
+                let step = self.outcome(output, rng);
+                self.tokens = sample_all(world_model.observation_logits(&memory), rng);
+                self.memory = memory;
+                step
+            }
+            Generation::OneCall => {
+                let (output, logits, memory) =
+                    world_model.fold_and_predict(codes, block, actions, &memory);
+                let step = self.outcome(output, rng);
+                self.tokens = sample_all(logits, rng);
+                self.memory = memory;
+                step
+            }
+            Generation::TokenByToken => {
+                // The last token of the observation goes in together with the action.
+                let last = self.tokens.clone().narrow(1, k - 1, 1);
+                let x = vec![
+                    world_model.embed_observations(codes, last),
+                    world_model.embed_actions(actions),
+                ];
+                let (output, memory) = world_model.network().read(Tensor::cat(x, 1), memory);
+                let step = self.outcome(output.clone(), rng);
+                (self.tokens, self.memory) = self.token_by_token(output, memory, rng);
+                step
+            }
+        }
     }
 
-    /// What the world model remembers.
-    pub fn state(&self) -> &RetNetState {
-        &self.state
-    }
-
-    /// The next observations, `[batch, K]`.
-    pub fn see(&mut self, tokens: Tensor<2, Int>) {
-        self.tokens = tokens;
+    /// Each output names the next token, which goes in again, but for the last: `[batch, width]` -> `[batch, K]`.
+    fn token_by_token(
+        &self,
+        mut output: Tensor<2>,
+        mut memory: Memory,
+        rng: &mut impl Rng,
+    ) -> (Tensor<2, Int>, Memory) {
+        let [batch, k] = self.tokens.dims();
+        let mut tokens: Vec<Tensor<2, Int>> = Vec::with_capacity(k);
+        loop {
+            let token = sample(self.world_model.token_logits(output), rng).reshape([batch, 1]);
+            tokens.push(token.clone());
+            if tokens.len() == k {
+                return (Tensor::cat(tokens, 1), memory);
+            }
+            let x = self.world_model.embed_observations(self.codes, token);
+            (output, memory) = self.world_model.network().read(x, memory);
+        }
     }
 
     /// Draws rewards and ends from the outputs at the actions.
@@ -110,6 +145,12 @@ impl<'a> Dream<'a> {
             ends: host_ints(ends).into_iter().map(|e| e == 1).collect(),
         }
     }
+}
+
+/// A token for every place: `[batch, K, vocabulary]` logits -> `[batch, K]`.
+fn sample_all(logits: Tensor<3>, rng: &mut impl Rng) -> Tensor<2, Int> {
+    let [batch, k, vocabulary] = logits.dims();
+    sample(logits.reshape([batch * k, vocabulary]), rng).reshape([batch, k])
 }
 
 /// Replay segments that dreams start from; padded on the left.
@@ -136,7 +177,7 @@ pub struct DreamStats {
 /// - `tokens`: `[batch, steps, K]`, `actions`, `mask`: `[batch, steps]`
 pub fn burn_in(
     controller: &ActorCritic,
-    codes: &Tensor<2>,
+    tokenizer: &Tokenizer,
     tokens: Tensor<3, Int>,
     actions: Tensor<2, Int>,
     mask: Tensor<2>,
@@ -144,15 +185,18 @@ pub fn burn_in(
 ) -> ControllerState {
     let [batch, steps, k] = tokens.dims();
     // All observations are looked at together; only the LSTM goes step by step.
-    let seen = controller.look(code_grid(codes.clone(), tokens.reshape([batch * steps, k])));
+    let seen = controller.look(controller.view(tokenizer, tokens.reshape([batch * steps, k])));
     let [_, width] = seen.dims();
     let seen: Tensor<3> = seen.reshape([batch, steps, width]);
-    let taken = controller.action_gates();
+    let taken = match inputs {
+        BurnInInputs::ObservationsAndActions => controller.action_gates(),
+        BurnInInputs::Observations => None,
+    };
     let mut state = controller.initial_state(batch);
     for t in 0..steps {
         let now: Tensor<2> = seen.clone().narrow(1, t, 1).squeeze_dim(1);
         let mut next = controller.take_in(now, state.clone());
-        if inputs == BurnInInputs::ObservationsAndActions {
+        if let Some(taken) = &taken {
             let action = actions.clone().narrow(1, t, 1).squeeze_dim(1);
             next = controller.take_in(taken.clone().select(0, action), next);
         }
@@ -166,6 +210,9 @@ pub fn burn_in(
 pub struct Rollout {
     /// The controller's state before the first observation.
     pub start: ControllerState,
+    /// What the controller is shown of the tokens, all dreams of a step after each other:
+    /// `[steps * batch, side, side, channels]`
+    pub views: Tensor<4>,
     /// `[batch, steps, K]`; the first is real
     pub tokens: Tensor<3, Int>,
     /// `[batch, steps - 1]`, those between the observations
@@ -180,16 +227,17 @@ pub struct Rollout {
 pub fn imagine(
     controller: &ActorCritic,
     world_model: &WorldModel,
-    codes: &Tensor<2>,
+    tokenizer: &Tokenizer,
     starts: DreamStarts,
     steps: usize,
     inputs: BurnInInputs,
     rng: &mut impl Rng,
 ) -> Rollout {
     let [batch, length, _] = starts.tokens.dims();
+    let codes = &tokenizer.codes();
     let start = burn_in(
         controller,
-        codes,
+        tokenizer,
         starts.tokens.clone().narrow(1, 0, length - 1),
         starts.actions.clone(),
         starts.mask,
@@ -202,15 +250,17 @@ pub fn imagine(
 
     let mut state = start.clone();
     let (mut tokens, mut actions) = (vec![dream.tokens()], Vec::new());
+    let mut views = vec![controller.view(tokenizer, dream.tokens())];
     let mut rewards = vec![Vec::with_capacity(steps); batch];
     let mut ends = vec![Vec::with_capacity(steps); batch];
-    for _ in 1..steps {
-        state = controller.observe(code_grid(codes.clone(), dream.tokens()), state);
+    for t in 1..steps {
+        state = controller.observe(views[t - 1].clone(), state);
         let action = sample(controller.heads(&state).logits, rng);
         state = controller.act(action.clone(), state);
         actions.push(action.clone());
         let step = dream.step(action, rng);
         tokens.push(dream.tokens());
+        views.push(controller.view(tokenizer, dream.tokens()));
         for b in 0..batch {
             rewards[b].push(step.rewards[b]);
             ends[b].push(step.ends[b]);
@@ -218,6 +268,7 @@ pub fn imagine(
     }
     Rollout {
         start,
+        views: Tensor::cat(views, 0),
         tokens: Tensor::stack(tokens, 1),
         actions: Tensor::stack(actions, 1),
         rewards,
@@ -230,12 +281,11 @@ impl Rollout {
     pub fn experience(
         self,
         controller: &ActorCritic,
-        codes: &Tensor<2>,
         config: &config::ActorCritic,
     ) -> (Experience, DreamStats) {
         let [batch, steps, _] = self.tokens.dims();
-        let (logits, values) =
-            controller.relive(codes, self.tokens, self.actions.clone(), self.start);
+        let device = self.tokens.device();
+        let (logits, values) = controller.relive(self.views, self.actions.clone(), self.start);
         let value_rows = host(values.clone().inner().reshape([batch * steps]));
         // The last observation is only there for its value.
         let used = steps - 1;
@@ -272,7 +322,6 @@ impl Rollout {
             mean_value: value_rows.iter().map(|v| f64::from(*v)).sum::<f64>()
                 / value_rows.len() as f64,
         };
-        let device = codes.device();
         let table = |v: Vec<f32>| Tensor::<1>::from_floats(&v[..], &device).reshape([batch, used]);
         let experience = Experience {
             logits: logits.narrow(1, 0, used),

@@ -2,7 +2,7 @@
 
 use crate::agent::Agent;
 use crate::checkpoint;
-use crate::config::Config;
+use crate::config::{Architecture, Config, ControllerInputs};
 use crate::device;
 use crate::error::Result;
 use crate::replay;
@@ -62,7 +62,11 @@ fn tokenizer(config: &Config, perceptual: bool) -> f64 {
 
 fn world_model(config: &Config) -> f64 {
     let model = &config.world_model;
-    let block = 2 * config.tokens_per_obs() + 1;
+    let k = config.tokens_per_obs();
+    let block = match model.architecture {
+        Architecture::Pop => 2 * k + 1,
+        Architecture::Retnet | Architecture::Transformer => k + 1,
+    };
     let rows = model.optimise.batch as f64 * config.train.horizon as f64 * block as f64;
     let layer = 7 * config.tokenizer.embedding + 2 * model.feed_forward;
     let heads = 2 * config.tokenizer.vocabulary;
@@ -71,7 +75,23 @@ fn world_model(config: &Config) -> f64 {
 
 fn actor_critic(config: &Config) -> f64 {
     let controller = &config.actor_critic;
-    let steps = controller.burn_in + config.dream_steps();
-    let frame = config.tokens_per_obs() * config.tokenizer.embedding * 8;
-    controller.optimise.batch as f64 * steps as f64 * frame as f64 * FLOAT
+    let frames =
+        controller.optimise.batch as f64 * (controller.burn_in + config.dream_steps()) as f64;
+    let codes = (config.tokens_per_obs() * config.tokenizer.embedding * 8) as f64;
+    let seen = match controller.inputs {
+        ControllerInputs::CodesAndActions | ControllerInputs::Codes => codes,
+        // The first convolution's 32 channels, before and after its pooling, and what goes back through them.
+        ControllerInputs::Pixels => codes + (config.env.frame_size.pow(2) * 3 * 32) as f64,
+    };
+    let model = &config.world_model;
+    let remembered = match model.architecture {
+        Architecture::Pop | Architecture::Retnet => 0.0,
+        Architecture::Transformer => {
+            let tokens = config.memory_steps() * (config.tokens_per_obs() + 1);
+            controller.optimise.batch as f64
+                * tokens as f64
+                * (2 * config.tokenizer.embedding * model.layers) as f64
+        }
+    };
+    (frames * seen + remembered) * FLOAT
 }

@@ -1,19 +1,20 @@
 //! The RetNet of the world model: layers of retention and feed-forward, and POP's two streams
 //! (paper, appendix retentive-nets-details; algorithms pop-retnet-fwd-training and pop-layer-fwd-training).
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+mod tables;
 
 use burn::module::{Initializer, Module};
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
-use burn::tensor::{DType, Device, Tensor, TensorCreationOptions};
+use burn::tensor::{Device, Tensor, TensorCreationOptions};
 use rem_kernels::{
     Dispatch, Dropout, FeedForwardParameters, HalfMode, Precision, RetentionParameters,
     RetentionSizes, RetentionTables,
 };
 
+use crate::calls::{CallCount, Calls};
 use crate::config::{self, Activation};
 use crate::retention::{Decay, DecayTables, Rotation};
+use tables::TableCache;
 
 const NORM_EPSILON: f64 = 1e-6;
 
@@ -23,6 +24,8 @@ pub struct RetNet {
     layers: Vec<Layer>,
     #[module(skip)]
     tables: TableCache,
+    #[module(skip)]
+    count: CallCount,
 }
 
 #[derive(Module, Debug)]
@@ -83,77 +86,6 @@ pub enum Wanted {
     Last,
 }
 
-/// Values by size and type.
-type Shared<K, V> = Arc<Mutex<HashMap<(K, Option<DType>), V>>>;
-
-/// Decay tables and rotations by size: computed once, shared by layers, calls and clones.
-#[derive(Clone, Debug)]
-struct TableCache {
-    decay: Decay,
-    head_dim: usize,
-    decay_tables: Shared<usize, DecayTables>,
-    rotations: Shared<RotationKey, Rotation>,
-}
-
-/// Positions `start + 0..tokens`, then for each predicted block `start + (first + block) * stride + 0..block_tokens`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct RotationKey {
-    start: usize,
-    tokens: usize,
-    first: usize,
-    blocks: usize,
-    stride: usize,
-    block_tokens: usize,
-}
-
-/// Rotations kept at most; a dream without end would otherwise gather one per step.
-const MAX_ROTATIONS: usize = 256;
-
-impl TableCache {
-    fn decay(&self, tokens: usize, like: &TensorCreationOptions) -> DecayTables {
-        let mut cache = self.decay_tables.lock().expect("no panic while locked");
-        let make = || DecayTables::new(&self.decay, tokens, like);
-        cache
-            .entry((tokens, like.dtype))
-            .or_insert_with(make)
-            .clone()
-    }
-
-    fn rotation(&self, key: RotationKey, like: &TensorCreationOptions) -> Rotation {
-        let mut cache = self.rotations.lock().expect("no panic while locked");
-        if cache.len() >= MAX_ROTATIONS {
-            cache.clear();
-        }
-        let make = || {
-            let block = |b: usize| key.start + (key.first + b) * key.stride;
-            let positions: Vec<usize> = (key.start..key.start + key.tokens)
-                .chain((0..key.blocks).flat_map(|b| block(b)..block(b) + key.block_tokens))
-                .collect();
-            Rotation::new(positions.into_iter(), self.head_dim, like)
-        };
-        cache.entry((key, like.dtype)).or_insert_with(make).clone()
-    }
-
-    /// The tables of a retention that begins at a position.
-    fn tables(
-        &self,
-        start: usize,
-        sizes: RetentionSizes,
-        like: &TensorCreationOptions,
-    ) -> (DecayTables, Rotation) {
-        let key = RotationKey {
-            start,
-            tokens: sizes.tokens,
-            first: sizes.first_predicted,
-            blocks: sizes.predicted,
-            stride: sizes.piece,
-            block_tokens: sizes.block_tokens,
-        };
-        let longest = sizes.piece.max(sizes.block_tokens);
-        (self.decay(longest, like), self.rotation(key, like))
-    }
-}
-
 /// Where and in which type the constants for `x` are made; they need no autodiff.
 fn constants_like<const D: usize>(x: &Tensor<D>) -> TensorCreationOptions {
     TensorCreationOptions::new(x.device().without_autodiff()).with_dtype(x.dtype())
@@ -175,21 +107,8 @@ impl Layer {
         precision: Precision,
         device: &Device,
     ) -> Self {
-        let norm = || {
-            LayerNormConfig::new(width)
-                .with_epsilon(NORM_EPSILON)
-                .init(device)
-        };
-        let projection = || {
-            let xavier = Initializer::XavierNormal { gain: 1.0 };
-            let linear = LinearConfig::new(width, width)
-                .with_initializer(xavier)
-                .init(device);
-            Linear {
-                bias: Some(Initializer::Zeros.init([width], device)),
-                ..linear
-            }
-        };
+        let norm = || layer_norm(width, device);
+        let projection = || projection(width, device);
         Self {
             norm1: norm(),
             q_proj: projection(),
@@ -234,24 +153,54 @@ impl Layer {
     }
 
     fn feed_forward(&self, x: Tensor<2>, dropout: Dropout) -> Tensor<2> {
-        let (gamma, beta) = norm_parameters(&self.norm2);
-        let parameters = FeedForwardParameters {
-            gamma: gamma.into_dispatch(),
-            beta: beta.into_dispatch(),
-            up_weight: self.linear1.weight.val().into_dispatch(),
-            up_bias: crate::linear::bias(&self.linear1).into_dispatch(),
-            down_weight: self.linear2.weight.val().into_dispatch(),
-            down_bias: crate::linear::bias(&self.linear2).into_dispatch(),
-        };
-        let activation = match self.activation {
-            Activation::Silu => rem_kernels::Activation::Silu,
-            Activation::Gelu => rem_kernels::Activation::Gelu,
-        };
-        rem_kernels::feed_forward(x, parameters, activation, self.mode(dropout))
+        let linears = [&self.linear1, &self.linear2];
+        feed_forward(x, &self.norm2, linears, self.activation, self.mode(dropout))
     }
 }
 
-fn norm_parameters(norm: &LayerNorm) -> (Tensor<1>, Tensor<1>) {
+pub(crate) fn layer_norm(width: usize, device: &Device) -> LayerNorm {
+    LayerNormConfig::new(width)
+        .with_epsilon(NORM_EPSILON)
+        .init(device)
+}
+
+/// A projection of the width onto itself, Xavier-normal with no bias at first.
+pub(crate) fn projection(width: usize, device: &Device) -> Linear {
+    let xavier = Initializer::XavierNormal { gain: 1.0 };
+    let linear = LinearConfig::new(width, width)
+        .with_initializer(xavier)
+        .init(device);
+    Linear {
+        bias: Some(Initializer::Zeros.init([width], device)),
+        ..linear
+    }
+}
+
+/// A layer's feed-forward half, from its norm to its residual.
+pub(crate) fn feed_forward(
+    x: Tensor<2>,
+    norm: &LayerNorm,
+    [up, down]: [&Linear; 2],
+    activation: Activation,
+    mode: HalfMode,
+) -> Tensor<2> {
+    let (gamma, beta) = norm_parameters(norm);
+    let parameters = FeedForwardParameters {
+        gamma: gamma.into_dispatch(),
+        beta: beta.into_dispatch(),
+        up_weight: up.weight.val().into_dispatch(),
+        up_bias: crate::linear::bias(up).into_dispatch(),
+        down_weight: down.weight.val().into_dispatch(),
+        down_bias: crate::linear::bias(down).into_dispatch(),
+    };
+    let activation = match activation {
+        Activation::Silu => rem_kernels::Activation::Silu,
+        Activation::Gelu => rem_kernels::Activation::Gelu,
+    };
+    rem_kernels::feed_forward(x, parameters, activation, mode)
+}
+
+pub(crate) fn norm_parameters(norm: &LayerNorm) -> (Tensor<1>, Tensor<1>) {
     let beta = norm.beta.as_ref().expect("made with a shift");
     (norm.gamma.val(), beta.val())
 }
@@ -267,13 +216,14 @@ impl RetNet {
             layers: (0..config.layers)
                 .map(|_| Layer::new(width, config, precision, device))
                 .collect(),
-            tables: TableCache {
-                decay: Decay::new(config.decay, config.heads),
-                head_dim: width / config.heads,
-                decay_tables: Arc::default(),
-                rotations: Arc::default(),
-            },
+            tables: TableCache::new(Decay::new(config.decay, config.heads), width / config.heads),
+            count: CallCount::default(),
         }
+    }
+
+    /// Calls outside training so far, those of copies included.
+    pub fn calls(&self) -> Calls {
+        self.count.so_far()
     }
 
     /// Takes a sequence in, whatever its length: a token (recurrent), a chunk, or all (parallel).
@@ -286,7 +236,7 @@ impl RetNet {
         wanted: Wanted,
     ) -> (Tensor<3>, RetNetState) {
         let [batch, tokens, width] = x.dims();
-        let mut sizes = RetentionSizes {
+        let sizes = RetentionSizes {
             batch,
             heads: self.layers[0].heads,
             tokens,
@@ -296,9 +246,58 @@ impl RetNet {
             block_tokens: 0,
             last_only: false,
         };
+        let (y, state) = self.go_on(x.reshape([batch * tokens, width]), sizes, state, wanted);
+        let [rows, _] = y.dims();
+        (y.reshape([batch, rows / batch, width]), state)
+    }
+
+    /// A sequence and, after it, prediction tokens that leave no trace, in one call: the last output of the
+    /// sequence, those of the prediction tokens, and the state after the sequence.
+    /// # Shapes
+    /// - `x`: `[batch, tokens, width]`, `u`: `[batch, K, width]` -> `[batch, width]`, `[batch, K, width]`
+    pub fn forward_and_peek(
+        &self,
+        x: Tensor<3>,
+        u: Tensor<3>,
+        state: &RetNetState,
+    ) -> (Tensor<2>, Tensor<3>, RetNetState) {
+        let [batch, tokens, width] = x.dims();
+        let [_, k, _] = u.dims();
+        let sizes = RetentionSizes {
+            batch,
+            heads: self.layers[0].heads,
+            tokens,
+            piece: tokens,
+            // They see the state before a second piece, which is not there: that after the first.
+            first_predicted: 1,
+            predicted: 1,
+            block_tokens: k,
+            last_only: false,
+        };
+        let x: Tensor<2> = x.reshape([batch * tokens, width]);
+        let rows = Tensor::cat(vec![x, u.reshape([batch * k, width])], 0);
+        let (y, state) = self.go_on(rows, sizes, state, Wanted::Last);
+        let predictions = y.clone().narrow(0, batch, batch * k);
+        (
+            y.narrow(0, 0, batch),
+            predictions.reshape([batch, k, width]),
+            state,
+        )
+    }
+
+    /// Rows as `sizes` orders them through all layers, from a state on.
+    fn go_on(
+        &self,
+        x: Tensor<2>,
+        mut sizes: RetentionSizes,
+        state: &RetNetState,
+        wanted: Wanted,
+    ) -> (Tensor<2>, RetNetState) {
+        self.count
+            .add(sizes.tokens + sizes.predicted * sizes.block_tokens);
         let tables = (self.tables).tables(state.position, sizes, &constants_like(&x));
         let mut layers = Vec::with_capacity(self.layers.len());
-        let mut x: Tensor<2> = x.reshape([batch * tokens, width]);
+        let mut x = x;
         for (i, layer) in self.layers.iter().enumerate() {
             sizes.last_only = wanted == Wanted::Last && i + 1 == self.layers.len();
             let (y, next) = rem_kernels::retention_fold(
@@ -314,10 +313,9 @@ impl RetNet {
         }
         let state = RetNetState {
             layers: Some(layers),
-            position: state.position + tokens,
+            position: state.position + sizes.tokens,
         };
-        let [rows, _] = x.dims();
-        (x.reshape([batch, rows / batch, width]), state)
+        (x, state)
     }
 
     /// The outputs of a sequence that leaves no trace in the state: POP's prediction tokens.
@@ -338,6 +336,7 @@ impl RetNet {
             block_tokens: tokens,
             last_only: false,
         };
+        self.count.add(tokens);
         let tables = (self.tables).tables(state.position, sizes, &constants_like(&u));
         let mut u: Tensor<2> = u.reshape([batch * tokens, width]);
         for (layer, state) in self.layers.iter().zip(layers) {
@@ -370,7 +369,7 @@ impl RetNet {
         let [batch, tokens, width] = x.dims();
         let [k, _] = u.dims();
         let predicted = blocks - first_predicted;
-        let mut sizes = RetentionSizes {
+        let sizes = RetentionSizes {
             batch,
             heads: self.layers[0].heads,
             tokens,
@@ -380,14 +379,53 @@ impl RetNet {
             block_tokens: k,
             last_only: false,
         };
-        assert_eq!(sizes.pieces() * sizes.piece, tokens, "blocks are whole");
-        let tables = self.tables.tables(0, sizes, &constants_like(&x));
         // Both streams below each other: the same prediction tokens for every block.
         let x: Tensor<2> = x.reshape([batch * tokens, width]);
-        let mut x = Tensor::cat(vec![x, u.repeat_dim(0, batch * predicted)], 0);
+        let x = Tensor::cat(vec![x, u.repeat_dim(0, batch * predicted)], 0);
+        let x = self.train(x, sizes, Wanted::Last, dropout);
+        let ends = x.clone().narrow(0, 0, batch * blocks);
+        let predictions = x.narrow(0, batch * blocks, batch * predicted * k);
+        (
+            ends.reshape([batch, blocks, width]),
+            predictions.reshape([batch, predicted, k, width]),
+        )
+    }
+
+    /// Whole trajectories from their start, all outputs: what a RetNet without POP learns from.
+    /// # Shapes
+    /// - `x`: `[batch, blocks * block_len, width]` -> the same
+    pub fn trajectories(&self, x: Tensor<3>, blocks: usize, dropout: Dropout) -> Tensor<3> {
+        let [batch, tokens, width] = x.dims();
+        let sizes = RetentionSizes {
+            batch,
+            heads: self.layers[0].heads,
+            tokens,
+            piece: tokens / blocks,
+            first_predicted: 0,
+            predicted: 0,
+            block_tokens: 0,
+            last_only: false,
+        };
+        let x: Tensor<2> = x.reshape([batch * tokens, width]);
+        let y = self.train(x, sizes, Wanted::All, dropout);
+        y.reshape([batch, tokens, width])
+    }
+
+    /// Rows as `sizes` orders them through all layers, with gradients and dropout; of the last layer all outputs
+    /// or those at the end of each piece.
+    fn train(
+        &self,
+        mut x: Tensor<2>,
+        mut sizes: RetentionSizes,
+        wanted: Wanted,
+        dropout: Dropout,
+    ) -> Tensor<2> {
+        let whole = sizes.pieces() * sizes.piece == sizes.tokens;
+        assert!(whole, "blocks are whole");
+        let tables = self.tables.tables(0, sizes, &constants_like(&x));
         for (i, layer) in self.layers.iter().enumerate() {
             let dropout = dropout.place(i as u64);
-            sizes.last_only = i + 1 == self.layers.len();
+            sizes.last_only = wanted == Wanted::Last && i + 1 == self.layers.len();
             x = rem_kernels::retention(
                 x,
                 layer.retention_parameters(),
@@ -397,11 +435,6 @@ impl RetNet {
             );
             x = layer.feed_forward(x, dropout.place(1));
         }
-        let ends = x.clone().narrow(0, 0, batch * blocks);
-        let predictions = x.narrow(0, batch * blocks, batch * predicted * k);
-        (
-            ends.reshape([batch, blocks, width]),
-            predictions.reshape([batch, predicted, k, width]),
-        )
+        x
     }
 }

@@ -7,11 +7,12 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use crate::config::{self, Architecture, Config, Generation};
 use crate::env::{self, Budget};
 use crate::error::{Error, Result};
 use crate::evaluate::{mean, test_env};
 use crate::files;
+use crate::pop_mode::Measured;
 use crate::seeds::{Purpose, Seeds};
 
 /// How long the random and the scripted player are measured. The steps are for Atari games: seconds of a run's start.
@@ -144,6 +145,10 @@ pub struct Protocol {
     pub evaluation_temperature: f64,
     pub final_episodes: usize,
     pub environment_steps: u64,
+    /// The world model's way to dream.
+    pub dreams: String,
+    /// Where that was chosen by a measurement.
+    pub pop_mode_measured: Option<Measured>,
     pub perceptual_loss: bool,
     /// Checksum of the LPIPS weights, where they are used.
     pub perceptual_crc32: Option<u32>,
@@ -191,12 +196,22 @@ impl Protocol {
             evaluation_temperature: config.evaluate.temperature,
             final_episodes: config.evaluate.final_episodes,
             environment_steps: config.environment_steps(),
+            dreams: dreams(&config.world_model),
+            pop_mode_measured: None,
             perceptual_loss: perceptual_crc32.is_some(),
             perceptual_crc32,
             random_player: mean(&random),
             scripted_player: scripted.transpose()?,
             baseline_episodes: random.len(),
         })
+    }
+
+    /// With the times by which a way to dream was chosen, if it was.
+    pub fn with_measured(self, pop_mode_measured: Option<Measured>) -> Self {
+        Self {
+            pop_mode_measured,
+            ..self
+        }
     }
 
     pub fn write(&self, run: &RunDir) -> Result<()> {
@@ -212,6 +227,17 @@ impl Protocol {
             hint: "it belongs to the run and is written once, at its start".into(),
         })
     }
+}
+
+/// A world model's way to dream, in words.
+fn dreams(config: &config::WorldModel) -> String {
+    match (config.generation(), config.architecture) {
+        (Generation::TwoCalls, _) => "POP, two calls a step",
+        (Generation::OneCall, _) => "POP, one call a step",
+        (Generation::TokenByToken, Architecture::Transformer) => "token by token, Transformer",
+        (Generation::TokenByToken, _) => "token by token, RetNet",
+    }
+    .into()
 }
 
 /// One evaluation's returns, as `scores.json` and the checkpoints keep them.

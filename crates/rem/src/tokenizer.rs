@@ -106,8 +106,12 @@ impl Tokenizer {
 
     /// Tokens to frames: `[frames, K]` -> `[frames, 3, size, size]`, in [-1, 1] but not clamped.
     pub fn decode(&self, tokens: Tensor<2, Int>) -> Tensor<4> {
-        let images = self.decode_latents(code_grid(self.codebook.val(), tokens));
-        images.permute(CHANNELS_FIRST)
+        self.draw(tokens).permute(CHANNELS_FIRST)
+    }
+
+    /// As [`Self::decode`] with the channels last: `[frames, K]` -> `[frames, size, size, 3]`.
+    pub fn draw(&self, tokens: Tensor<2, Int>) -> Tensor<4> {
+        self.decode_latents(code_grid(self.codebook.val(), tokens))
     }
 
     /// `[frames, grid, grid, embedding]` -> `[frames, size, size, 3]`

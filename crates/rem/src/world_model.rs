@@ -2,22 +2,22 @@
 
 use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
-use burn::tensor::{Device, Distribution, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 
 use rem_kernels::{Activation, Dropout, Precision, cross_entropy};
 
-use crate::config::{self, Rewards};
+use crate::config::{self, Config, Embeddings, Generation, Rewards};
 use crate::linear::linear;
-use crate::retnet::{RetNet, RetNetState, Wanted};
+use crate::network::{Memory, Network, embedding};
 
-/// A RetNet over blocks of K observation tokens and one action, with POP's prediction tokens.
+/// A network over blocks of K observation tokens and one action.
 #[derive(Module, Debug)]
 pub struct WorldModel {
     /// `[actions, width]`
     action_embeddings: Param<Tensor<2>>,
-    /// u, `[K, width]`
-    prediction_tokens: Param<Tensor<2>>,
-    retnet: RetNet,
+    /// `[vocabulary, width]`, where they are not the tokenizer's codes
+    observation_embeddings: Option<Param<Tensor<2>>>,
+    network: Network,
     head_observations: Head,
     head_rewards: Head,
     head_ends: Head,
@@ -27,6 +27,8 @@ pub struct WorldModel {
     dropout: f64,
     #[module(skip)]
     rewards: Rewards,
+    #[module(skip)]
+    generation: Generation,
 }
 
 /// Linear, ReLU, Linear.
@@ -60,6 +62,20 @@ pub struct WorldModelSizes {
     pub vocabulary: usize,
     pub tokens_per_obs: usize,
     pub actions: usize,
+    /// The longest trajectory that a Transformer reads.
+    pub memory_steps: usize,
+}
+
+impl WorldModelSizes {
+    pub fn of(config: &Config, actions: usize) -> Self {
+        Self {
+            width: config.tokenizer.embedding,
+            vocabulary: config.tokenizer.vocabulary,
+            tokens_per_obs: config.tokens_per_obs(),
+            actions,
+            memory_steps: config.memory_steps(),
+        }
+    }
 }
 
 /// Segments of experience as the world model reads them.
@@ -79,7 +95,7 @@ pub struct TokenBatch {
 
 /// What the training forward predicts; steps before the first predicted one are left out of `observations`.
 pub struct Predictions {
-    /// Outputs of the prediction tokens, `[batch, predicted steps, K, width]`
+    /// Outputs that stand for observation tokens, `[batch, predicted steps, K, width]`
     pub observation_outputs: Tensor<4>,
     /// Outputs at the action positions, `[batch, steps, width]`
     pub action_outputs: Tensor<3>,
@@ -111,18 +127,17 @@ impl WorldModel {
         device: &Device,
     ) -> Self {
         let width = sizes.width;
-        let embedding = |rows: usize| {
-            let values = Tensor::random([rows, width], Distribution::Normal(0.0, 1.0), device);
-            Param::from_tensor(values)
-        };
         let reward_outputs = match config.rewards {
             Rewards::Sign => 3,
             Rewards::Continuous => 1,
         };
         Self {
-            action_embeddings: embedding(sizes.actions),
-            prediction_tokens: embedding(sizes.tokens_per_obs),
-            retnet: RetNet::new(width, config, precision, device),
+            action_embeddings: embedding(sizes.actions, width, device),
+            observation_embeddings: match config.embeddings {
+                Embeddings::Tokenizer => None,
+                Embeddings::Own => Some(embedding(sizes.vocabulary, width, device)),
+            },
+            network: Network::new(config, sizes, precision, device),
             head_observations: Head::new(width, sizes.vocabulary, precision, device),
             head_rewards: Head::new(width, reward_outputs, precision, device),
             head_ends: Head::new(width, 2, precision, device),
@@ -130,14 +145,36 @@ impl WorldModel {
             first_outcome: config.first_outcome(),
             dropout: config.dropout,
             rewards: config.rewards,
+            generation: config.generation(),
         }
     }
 
-    pub fn retnet(&self) -> &RetNet {
-        &self.retnet
+    pub fn network(&self) -> &Network {
+        &self.network
     }
 
-    /// Blocks of embeddings: observation tokens by the tokenizer's codes, then the action.
+    /// Observation tokens: `[batch, tokens]` -> `[batch, tokens, width]`.
+    pub fn embed_observations(&self, codes: &Tensor<2>, tokens: Tensor<2, Int>) -> Tensor<3> {
+        let [batch, length] = tokens.dims();
+        let table = match &self.observation_embeddings {
+            Some(own) => own.val(),
+            None => codes.clone(),
+        };
+        let [_, width] = table.dims();
+        let rows = table.select(0, tokens.reshape([batch * length]));
+        rows.reshape([batch, length, width])
+    }
+
+    /// Actions: `[batch, actions]` -> `[batch, actions, width]`.
+    pub fn embed_actions(&self, actions: Tensor<2, Int>) -> Tensor<3> {
+        let [batch, length] = actions.dims();
+        let table = self.action_embeddings.val();
+        let [_, width] = table.dims();
+        let rows = table.select(0, actions.reshape([batch * length]));
+        rows.reshape([batch, length, width])
+    }
+
+    /// Blocks of embeddings: observation tokens, then the action.
     /// # Shapes
     /// - `codes`: `[vocabulary, width]`, `tokens`: `[batch, steps, K]`, `actions`: `[batch, steps]`
     /// - result: `[batch, steps * (K + 1), width]`
@@ -148,22 +185,16 @@ impl WorldModel {
         actions: Tensor<2, Int>,
     ) -> Tensor<3> {
         let [batch, steps, k] = tokens.dims();
-        let [_, width] = codes.dims();
-        let observations: Tensor<4> = codes
-            .clone()
-            .select(0, tokens.reshape([batch * steps * k]))
-            .reshape([batch, steps, k, width]);
-        let actions: Tensor<4> = self
-            .action_embeddings
-            .val()
-            .select(0, actions.reshape([batch * steps]))
-            .reshape([batch, steps, 1, width]);
+        let observations = self.embed_observations(codes, tokens.reshape([batch, steps * k]));
+        let [_, _, width] = observations.dims();
+        let observations: Tensor<4> = observations.reshape([batch, steps, k, width]);
+        let actions: Tensor<4> = self.embed_actions(actions).unsqueeze_dim(2);
         // [batch, steps, K + 1, width]
         let blocks = Tensor::cat(vec![observations, actions], 2);
         blocks.reshape([batch, steps * (k + 1), width])
     }
 
-    /// The POP training forward (Alg. pop-retnet-fwd-training), predicting from step `first_predicted` on.
+    /// The training forward (with POP, Alg. pop-retnet-fwd-training), predicting from step `first_predicted` on.
     pub fn predict(
         &self,
         codes: &Tensor<2>,
@@ -174,9 +205,8 @@ impl WorldModel {
     ) -> Predictions {
         let [_, steps, _] = tokens.dims();
         let x = self.embed(codes, tokens, actions);
-        let u = self.prediction_tokens.val();
         let (action_outputs, observation_outputs) =
-            self.retnet.pop(x, u, steps, first_predicted, dropout);
+            self.network.learn(x, steps, first_predicted, dropout);
         Predictions {
             observations: self.head_observations.forward(observation_outputs.clone()),
             rewards: self.head_rewards.forward(action_outputs.clone()),
@@ -240,7 +270,12 @@ impl WorldModel {
         }
     }
 
-    /// Takes blocks into the state; the outputs of the last action are what reward and end are read from.
+    /// The memory before anything was seen.
+    pub fn nothing_seen(&self) -> Memory {
+        self.network.nothing_seen()
+    }
+
+    /// Takes blocks into the memory; the outputs of the last action are what reward and end are read from.
     /// # Shapes
     /// - `tokens`: `[batch, steps, K]`, `actions`: `[batch, steps]` -> `[batch, width]`
     pub fn fold(
@@ -248,11 +283,24 @@ impl WorldModel {
         codes: &Tensor<2>,
         tokens: Tensor<3, Int>,
         actions: Tensor<2, Int>,
-        state: &RetNetState,
-    ) -> (Tensor<2>, RetNetState) {
+        memory: Memory,
+    ) -> (Tensor<2>, Memory) {
         let x = self.embed(codes, tokens, actions);
-        let (y, state) = self.retnet.forward(x, state, Wanted::Last);
-        (y.squeeze_dim(1), state)
+        self.network.read(x, memory)
+    }
+
+    /// [`Self::fold`] and [`Self::observation_logits`] in one call: the outputs of the last action, the next
+    /// observation's logits, the memory.
+    pub fn fold_and_predict(
+        &self,
+        codes: &Tensor<2>,
+        tokens: Tensor<3, Int>,
+        actions: Tensor<2, Int>,
+        memory: &Memory,
+    ) -> (Tensor<2>, Tensor<3>, Memory) {
+        let x = self.embed(codes, tokens, actions);
+        let (output, predictions, memory) = self.network.read_and_peek(x, memory);
+        (output, self.head_observations.forward(predictions), memory)
     }
 
     /// Reward logits (or the reward) and end logits: `[batch, width]` -> `[batch, 3 | 1]`, `[batch, 2]`.
@@ -263,13 +311,9 @@ impl WorldModel {
         )
     }
 
-    /// The next observation's logits from a state, by the prediction tokens: `[batch, K, vocabulary]`.
-    pub fn observation_logits(&self, state: &RetNetState) -> Tensor<3> {
-        let layers = state.layers().expect("a prediction needs a past");
-        let [batch, ..] = layers[0].dims();
-        let u: Tensor<3> = self.prediction_tokens.val().unsqueeze_dim(0);
-        let y = self.retnet.peek(u.repeat_dim(0, batch), state);
-        self.head_observations.forward(y)
+    /// The next observation's logits from a memory, by the prediction tokens: `[batch, K, vocabulary]`.
+    pub fn observation_logits(&self, memory: &Memory) -> Tensor<3> {
+        self.head_observations.forward(self.network.peek(memory))
     }
 
     /// The head on outputs of any origin: `[rows, width]` -> `[rows, vocabulary]`.
@@ -280,6 +324,11 @@ impl WorldModel {
     /// How rewards are modelled.
     pub fn rewards(&self) -> Rewards {
         self.rewards
+    }
+
+    /// How a dream's next observation comes about.
+    pub fn generation(&self) -> Generation {
+        self.generation
     }
 
     /// c: steps seen before the first prediction.
@@ -306,10 +355,8 @@ mod tests {
         ];
         let config = Config::load("debug", &set).unwrap();
         let sizes = WorldModelSizes {
-            width: config.tokenizer.embedding,
-            vocabulary: config.tokenizer.vocabulary,
             tokens_per_obs: 4,
-            actions: 2,
+            ..WorldModelSizes::of(&config, 2)
         };
         let device = Device::flex();
         let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
@@ -341,6 +388,54 @@ mod tests {
             assert_eq!(observations, 0.0);
             assert!(rewards > 0.0 && ends > 0.0);
             assert_eq!(losses(context, "from_context", context - 1), [0.0; 3]);
+        }
+    }
+
+    /// Every network and every kind of embeddings gets better at segments that it sees again and again.
+    #[test]
+    fn every_network_learns() {
+        for set in [
+            &["world_model.architecture=pop"][..],
+            &["world_model.architecture=pop", "world_model.embeddings=own"],
+            &["world_model.architecture=retnet"],
+            &["world_model.architecture=transformer"],
+            &[
+                "world_model.architecture=transformer",
+                "world_model.embeddings=own",
+            ],
+        ] {
+            let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
+            let config = Config::load("debug", &set).unwrap();
+            let device = Device::flex().autodiff();
+            let sizes = WorldModelSizes::of(&config, 3);
+            let mut model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+            let plain = Device::flex();
+            let (batch, steps, k) = (2, config.train.horizon, sizes.tokens_per_obs);
+            let ints = |count: usize, below: i64| {
+                let numbers = Tensor::<1, Int>::arange(0..count as i64, &plain);
+                (numbers.clone() * numbers).remainder_scalar(below)
+            };
+            let segments = TokenBatch {
+                tokens: ints(batch * steps * k, 11).reshape([batch, steps, k]),
+                actions: ints(batch * steps, 3).reshape([batch, steps]),
+                rewards: ints(batch * steps, 2).float().reshape([batch, steps]),
+                ends: Tensor::zeros([batch, steps], &plain),
+                mask: Tensor::ones([batch, steps], &plain),
+            };
+            let normal = burn::tensor::Distribution::Normal(0.0, 1.0);
+            let codes = Tensor::random([sizes.vocabulary, sizes.width], normal, &plain);
+            let mut optimiser = crate::optimiser::AdamW::new(
+                &config.world_model.optimise,
+                &config.train,
+                crate::optimiser::DecayGroup::WeightMatrices,
+            );
+            let mut losses = Vec::new();
+            for step in 0..60 {
+                let loss = model.losses(&codes, &segments, step).total();
+                losses.push(loss.clone().inner().into_scalar::<f32>());
+                model = optimiser.step(model, &loss).unwrap().0;
+            }
+            assert!(losses[59] < 0.6 * losses[0], "{set:?}: {losses:?}");
         }
     }
 }

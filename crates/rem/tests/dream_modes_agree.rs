@@ -1,9 +1,17 @@
-//! Recurrent, chunkwise (any chunk length), parallel and POP's per-block computations are one function.
+//! Recurrent, chunkwise (any chunk length), parallel and POP's per-block computations are one function, and all ways
+//! to dream are what was learned.
 
+use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Distribution, Int, Tensor};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rem::calls::Calls;
 use rem::config::Config;
+use rem::imagination::Dream;
+use rem::network::Memory;
 use rem::retnet::{RetNet, RetNetState, Wanted};
-use rem::world_model::{WorldModel, WorldModelSizes};
+use rem::weights;
+use rem::world_model::{Predictions, WorldModel, WorldModelSizes};
 use rem_kernels::{Dropout, Precision};
 
 const BATCH: usize = 3;
@@ -69,43 +77,204 @@ fn the_network_in_any_pieces() {
     }
 }
 
+/// Random tokens and actions, codes, and the model that reads them.
+struct Case {
+    k: usize,
+    steps: usize,
+    tokens: Tensor<3, Int>,
+    actions: Tensor<2, Int>,
+    codes: Tensor<2>,
+    model: WorldModel,
+}
+
+impl Case {
+    fn new(set: &[&str]) -> Self {
+        let (k, steps, actions) = (16, 7, 3);
+        let device = Device::flex();
+        let set: Vec<String> = ["world_model.dropout=0", "train.horizon=7"]
+            .iter()
+            .chain(set)
+            .map(|s| s.to_string())
+            .collect();
+        let c = Config::load("debug", &set).unwrap();
+        let ints = |count: usize, below: usize| -> Tensor<1, Int> {
+            Tensor::<1>::random([count], Distribution::Uniform(0.0, below as f64), &device).int()
+        };
+        let sizes = WorldModelSizes::of(&c, actions);
+        assert_eq!(sizes.tokens_per_obs, k);
+        let vocabulary = c.tokenizer.vocabulary;
+        Self {
+            k,
+            steps,
+            tokens: ints(BATCH * steps * k, vocabulary).reshape([BATCH, steps, k]),
+            actions: ints(BATCH * steps, actions).reshape([BATCH, steps]),
+            codes: random([vocabulary, c.tokenizer.embedding]),
+            model: WorldModel::new(&c.world_model, sizes, Precision::F32, &device),
+        }
+    }
+
+    fn block(&self, t: usize) -> (Tensor<3, Int>, Tensor<2, Int>) {
+        (
+            self.tokens.clone().narrow(1, t, 1),
+            self.actions.clone().narrow(1, t, 1),
+        )
+    }
+
+    fn predict(&self, first: usize) -> Predictions {
+        let (tokens, actions) = (self.tokens.clone(), self.actions.clone());
+        (self.model).predict(&self.codes, tokens, actions, first, Dropout::NONE)
+    }
+}
+
+fn at<const D: usize, const E: usize>(x: &Tensor<D>, t: usize) -> Tensor<E> {
+    x.clone().narrow(1, t, 1).squeeze_dim(1)
+}
+
 /// What POP predicts in one training pass is what imagination predicts step by step.
 #[test]
 fn training_forward_and_imagination() {
-    let (k, steps, actions) = (16, 7, 3);
-    let device = Device::flex();
-    let sizes = |c: &Config| WorldModelSizes {
-        width: c.tokenizer.embedding,
-        vocabulary: c.tokenizer.vocabulary,
-        tokens_per_obs: k,
-        actions,
-    };
-    let c = config();
-    let ints = |shape: [usize; 3], below: usize| -> Tensor<3, Int> {
-        Tensor::<3>::random(shape, Distribution::Uniform(0.0, below as f64), &device).int()
-    };
-    let tokens = ints([BATCH, steps, k], c.tokenizer.vocabulary);
-    let action_tokens: Tensor<2, Int> = ints([BATCH, steps, 1], actions).reshape([BATCH, steps]);
-    let codes = random([c.tokenizer.vocabulary, c.tokenizer.embedding]);
-    let model = WorldModel::new(&c.world_model, sizes(&c), Precision::F32, &device);
+    let case = Case::new(&[]);
     for first in [0, 2] {
-        let (all_tokens, all_actions) = (tokens.clone(), action_tokens.clone());
-        let p = model.predict(&codes, all_tokens, all_actions, first, Dropout::NONE);
-        let mut state = RetNetState::empty();
-        for t in 0..steps {
+        let p = case.predict(first);
+        let mut memory = case.model.nothing_seen();
+        for t in 0..case.steps {
             if t > 0 && t >= first {
-                let ours = p.observations.clone().narrow(1, t - first, 1);
-                let ours: Tensor<3> = ours.squeeze_dim(1);
-                assert_agree("observations", ours, model.observation_logits(&state));
+                let ours: Tensor<3> = at(&p.observations, t - first);
+                let logits = case.model.observation_logits(&memory);
+                assert_agree("observations", ours, logits);
             }
-            let block = tokens.clone().narrow(1, t, 1);
-            let (output, next) =
-                model.fold(&codes, block, action_tokens.clone().narrow(1, t, 1), &state);
-            state = next;
-            let (reward, end) = model.outcome_logits(output);
-            let here = |x: &Tensor<3>| -> Tensor<2> { x.clone().narrow(1, t, 1).squeeze_dim(1) };
-            assert_agree("reward", here(&p.rewards), reward);
-            assert_agree("end", here(&p.ends), end);
+            let (tokens, actions) = case.block(t);
+            let (output, next) = case.model.fold(&case.codes, tokens, actions, memory);
+            memory = next;
+            let (reward, end) = case.model.outcome_logits(output);
+            assert_agree("reward", at(&p.rewards, t), reward);
+            assert_agree("end", at(&p.ends, t), end);
         }
     }
+}
+
+/// POP's two ways to dream give the same distributions and leave the same memory.
+#[test]
+fn one_call_is_two_calls() {
+    let case = Case::new(&[]);
+    let (mut two, mut one) = (case.model.nothing_seen(), case.model.nothing_seen());
+    for t in 0..case.steps {
+        let (tokens, actions) = case.block(t);
+        let folded = (case.model).fold(&case.codes, tokens.clone(), actions.clone(), two);
+        let logits = case.model.observation_logits(&folded.1);
+        let at_once = (case.model).fold_and_predict(&case.codes, tokens, actions, &one);
+        let p = |logits: Tensor<3>| softmax(logits, 2);
+        assert_agree("observations", p(at_once.1), p(logits));
+        let (reward, end) = case.model.outcome_logits(folded.0);
+        let (reward_too, end_too) = case.model.outcome_logits(at_once.0);
+        assert_agree("reward", softmax(reward_too, 1), softmax(reward, 1));
+        assert_agree("end", softmax(end_too, 1), softmax(end, 1));
+        (two, one) = (folded.1, at_once.2);
+        let layers = |m: &Memory| m.retention().layers().unwrap().to_vec();
+        for (a, b) in layers(&one).into_iter().zip(layers(&two)) {
+            assert_agree("states", a, b);
+        }
+        assert_eq!(one.retention().position(), two.retention().position());
+        assert_eq!(two.retention().position(), (t + 1) * (case.k + 1));
+    }
+}
+
+/// What a model without POP learns to predict is what it predicts token by token, in whatever pieces it reads.
+#[test]
+fn next_tokens_in_training_and_in_imagination() {
+    for set in TOKEN_BY_TOKEN {
+        let case = Case::new(set);
+        let length = case.k + 1;
+        let p = case.predict(1);
+        let x = (case.model).embed(&case.codes, case.tokens.clone(), case.actions.clone());
+        for pieces in [
+            vec![1; case.steps * length],
+            vec![length - 2, 1, 2, 20, 3, 1, 1],
+        ] {
+            let (mut memory, mut done) = (case.model.nothing_seen(), 0);
+            for piece in pieces {
+                let now = x.clone().narrow(1, done, piece);
+                let (output, next) = case.model.network().read(now, memory);
+                (memory, done) = (next, done + piece);
+                let (t, place) = ((done - 1) / length, (done - 1) % length);
+                if place == case.k {
+                    let (reward, end) = case.model.outcome_logits(output.clone());
+                    assert_agree("reward", at(&p.rewards, t), reward);
+                    assert_agree("end", at(&p.ends, t), end);
+                }
+                // The token after this one, if it is one of an observation that is predicted.
+                let (t, place) = (done / length, done % length);
+                if t > 0 && t < case.steps && place < case.k {
+                    let learned: Tensor<3> = at(&p.observations, t - 1);
+                    let learned: Tensor<2> = at(&learned, place);
+                    let what = format!("{set:?}: token {place} of step {t}");
+                    assert_agree(&what, learned, case.model.token_logits(output));
+                }
+            }
+        }
+    }
+}
+
+const TOKEN_BY_TOKEN: [&[&str]; 3] = [
+    &["world_model.architecture=retnet"],
+    &[
+        "world_model.architecture=retnet",
+        "world_model.embeddings=own",
+    ],
+    &[
+        "world_model.architecture=transformer",
+        "world_model.embeddings=own",
+    ],
+];
+
+/// The calls and tokens of the paper's cost table: 2H, H and KH calls; (2K + 1)H and (K + 1)H tokens.
+#[test]
+fn dreams_cost_what_the_paper_says() {
+    let k = 16;
+    let cost = |set, calls, tokens| (set, Calls { calls, tokens });
+    for (set, a_step) in [
+        cost(&[][..], 2, 2 * k + 1),
+        cost(&["world_model.pop_mode=one_call"], 1, 2 * k + 1),
+        cost(TOKEN_BY_TOKEN[0], k, k + 1),
+        cost(TOKEN_BY_TOKEN[2], k, k + 1),
+    ] {
+        let case = Case::new(set);
+        let mut rng = StdRng::seed_from_u64(1);
+        let seen = case.tokens.clone().narrow(1, 0, 2);
+        let past = case.actions.clone().narrow(1, 0, 1);
+        let mut dream = Dream::start(&case.model, &case.codes, seen, Some(past));
+        let before = case.model.network().calls();
+        for horizon in 1..=5 {
+            let actions = case.actions.clone().narrow(1, 0, 1).reshape([BATCH]);
+            dream.step(actions, &mut rng);
+            let expected = Calls {
+                calls: a_step.calls * horizon,
+                tokens: a_step.tokens * horizon,
+            };
+            let spent = case.model.network().calls() - before;
+            assert_eq!(spent, expected, "{set:?}");
+        }
+    }
+}
+
+/// A whole dream in either of POP's modes draws the same tokens, rewards and ends from the same numbers.
+#[test]
+fn dreams_of_both_modes_are_one_dream() {
+    let case = Case::new(&[]);
+    let arrays = weights::collect(&case.model);
+    let other = Case::new(&["world_model.pop_mode=one_call"]);
+    let other = weights::apply(other.model, arrays).unwrap();
+    let dreamt = [&case.model, &other].map(|model| {
+        let mut rng = StdRng::seed_from_u64(2);
+        let seen = case.tokens.clone().narrow(1, 0, 1);
+        let mut dream = Dream::start(model, &case.codes, seen, None);
+        let steps = (0..5).map(|t| {
+            let action = case.actions.clone().narrow(1, t, 1).reshape([BATCH]);
+            let step = dream.step(action, &mut rng);
+            let tokens: Vec<i64> = dream.tokens().try_into_vec_as().unwrap();
+            (tokens, step.rewards, step.ends)
+        });
+        steps.collect::<Vec<_>>()
+    });
+    assert_eq!(dreamt[0], dreamt[1]);
 }

@@ -87,10 +87,8 @@ fn predictions_of_context_blocks() {
     let (config, device) = (config(), Device::flex());
     let (k, steps, actions, context) = (16, 6, 3, 2);
     let sizes = WorldModelSizes {
-        width: config.tokenizer.embedding,
-        vocabulary: config.tokenizer.vocabulary,
         tokens_per_obs: k,
-        actions,
+        ..WorldModelSizes::of(&config, actions)
     };
     let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
     let codes = random([sizes.vocabulary, sizes.width]);

@@ -1,9 +1,11 @@
-//! The two halves of a RetNet layer, forward and backward: retention and feed-forward, each from its norm to
+//! The halves of a layer, forward and backward: retention or attention, and feed-forward, each from its norm to
 //! its residual. What lies between is either kept for the backward pass or made again from what is.
 
+mod attention_half;
 mod feed_forward_half;
 mod retention_half;
 
+pub use attention_half::{AttentionGradient, AttentionHalf};
 pub use feed_forward_half::{FeedForwardGradient, FeedForwardHalf};
 pub use retention_half::{Kept, RetentionGradient, RetentionHalf, RetentionKept};
 

@@ -241,26 +241,36 @@ impl<'a> Head<'a> {
 }
 
 /// Panels of a matrix as it lies: B is `[depth, columns]`.
-fn panels_of<T: Tile>(tile: T, b: &[f32], depth: usize, columns: usize) -> Panels<T::In> {
+pub(super) fn panels_of<T: Tile>(
+    tile: T,
+    b: &[f32],
+    depth: usize,
+    columns: usize,
+) -> Panels<T::In> {
     Panels::pack(tile, 1, depth, columns, |_, k, first, to: &mut [f32]| {
         to.copy_from_slice(&b[k * columns + first..][..to.len()]);
     })
 }
 
 /// Panels of the transpose of `b`, which is `[columns, depth]`.
-fn panels_of_turned<T: Tile>(tile: T, b: &[f32], columns: usize, depth: usize) -> Panels<T::In> {
+pub(super) fn panels_of_turned<T: Tile>(
+    tile: T,
+    b: &[f32],
+    columns: usize,
+    depth: usize,
+) -> Panels<T::In> {
     let turned = turned(tile.level(), b, columns, depth);
     panels_of(tile, &turned, depth, columns)
 }
 
 /// The transpose of `x`, which is `[rows, columns]`.
-fn turned(level: Level, x: &[f32], rows: usize, columns: usize) -> Scratch<f32> {
+pub(super) fn turned(level: Level, x: &[f32], rows: usize, columns: usize) -> Scratch<f32> {
     let mut to = Scratch::new(rows * columns);
     transpose(level, x, columns, rows, columns, &mut to, rows);
     to
 }
 
-fn rows_of<T: Tile>(tile: T, x: &[f32], depth: usize) -> Converted<T::In> {
+pub(super) fn rows_of<T: Tile>(tile: T, x: &[f32], depth: usize) -> Converted<T::In> {
     convert(tile, &Dense::new(x, depth), 0, x.len() / depth)
 }
 

@@ -75,7 +75,7 @@ impl Operation<7> for FeedForward {
 }
 
 /// Gradients in the order of the inputs: x, norm, linear layers.
-fn gradients<const L: usize>(
+pub(super) fn gradients<const L: usize>(
     mut first: Vec<Vec<f32>>,
     norm: NormGradient,
     linears: [LinearGradient; L],

@@ -1,7 +1,9 @@
-//! The halves of a RetNet layer.
+//! The halves of layers.
 
 use super::*;
+use crate::attention::{self, AttentionParameters, AttentionSizes};
 use crate::cpu::dropout::Dropout;
+use crate::flex::FlexTensor;
 use crate::retnet::{self, *};
 
 fn feed_forward_parameters(x: &mut impl Iterator<Item = Tensor>) -> FeedForwardParameters<Ad> {
@@ -184,6 +186,136 @@ fn the_retention_half_is_the_ordinary_one() {
     }
 }
 
+fn attention_parameters(x: &mut impl Iterator<Item = Tensor>) -> AttentionParameters<Ad> {
+    let mut next = || x.next().unwrap();
+    AttentionParameters {
+        gamma: next(),
+        beta: next(),
+        query_weight: next(),
+        query_bias: next(),
+        key_weight: next(),
+        key_bias: next(),
+        value_weight: next(),
+        value_bias: next(),
+        out_weight: next(),
+        out_bias: next(),
+    }
+}
+
+fn attention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
+    let mut shapes = vec![vec![rows, width], vec![width], vec![width]];
+    for _ in 0..4 {
+        shapes.extend([vec![width, width], vec![width]]);
+    }
+    shapes
+}
+
+#[test]
+fn the_attention_half_is_the_ordinary_one() {
+    for (batch, heads, tokens) in [(2, 2, 15), (1, 3, 97), (3, 1, 200)] {
+        let width = 6 * heads;
+        let sizes = AttentionSizes { batch, heads };
+        let run = |tuned: bool, precision: Precision| {
+            outputs_and_gradients(&attention_shapes(batch * tokens, width), |x| {
+                let mut x = x.into_iter();
+                let first = x.next().unwrap();
+                let p = attention_parameters(&mut x);
+                let mode = HalfMode {
+                    dropout: Dropout::NONE,
+                    precision,
+                };
+                if tuned {
+                    <Ad as Kernels>::attention(first, p, sizes, mode)
+                } else {
+                    attention::attention::<Ad>(first, p, sizes, mode)
+                }
+            })
+        };
+        // A bias of the keys changes all scores of a query alike, so its gradient is nothing but rounding.
+        const KEY_BIAS: usize = 1 + 6;
+        let largest = |x: &[f32]| x.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let mut expected = run(false, Precision::F32);
+        expected.remove(KEY_BIAS);
+        for (precision, tolerance) in PRECISIONS {
+            let what = format!("{sizes:?}, {tokens} tokens, {precision:?}");
+            let mut found = run(true, precision);
+            let (noise, size) = (largest(&found.remove(KEY_BIAS)), largest(&found[6]));
+            assert!(noise <= 2.0 * tolerance * size, "{what}: {noise} of {size}");
+            assert_close(&found, &expected, 2.0 * tolerance, &what);
+        }
+    }
+}
+
+fn attention_inputs(
+    rows: usize,
+    width: usize,
+    seed: u64,
+) -> (FlexTensor, AttentionParameters<Flex>) {
+    let constant = |(i, shape): (usize, Vec<usize>)| {
+        // Other rows by another seed, the same parameters.
+        let seed = if i == 0 { seed } else { i as u64 };
+        let data = numbers(shape.iter().product(), seed);
+        FlexTensor::from_data(TensorData::new(data, shape))
+    };
+    let shapes = attention_shapes(rows, width);
+    let mut x = shapes.into_iter().enumerate().map(constant);
+    let first = x.next().unwrap();
+    let mut next = || x.next().unwrap();
+    let parameters = AttentionParameters {
+        gamma: next(),
+        beta: next(),
+        query_weight: next(),
+        query_bias: next(),
+        key_weight: next(),
+        key_bias: next(),
+        value_weight: next(),
+        value_bias: next(),
+        out_weight: next(),
+        out_bias: next(),
+    };
+    (first, parameters)
+}
+
+/// Each in its own order of the cache. One that is held by somebody else is left as it was, one that is not is
+/// written in place.
+#[test]
+fn reading_after_kept_tokens_is_the_ordinary_one() {
+    let (batch, heads, dim) = (2, 2, 6);
+    let capacity = crate::cache_capacity(20);
+    let sizes = AttentionSizes { batch, heads };
+    let mode = HalfMode {
+        dropout: Dropout::NONE,
+        precision: Precision::F32,
+    };
+    let empty = || {
+        let shape = [batch, heads, 2, capacity, dim];
+        FlexTensor::from_data(TensorData::new(vec![0f32; shape.iter().product()], shape))
+    };
+    let (mut ordinary, mut tuned, mut past) = (empty(), empty(), 0);
+    let address = tuned.storage::<f32>().as_ptr();
+    for tokens in [3, 1, 12, 2] {
+        let inputs = || attention_inputs(batch * tokens, heads * dim, 100 + past as u64);
+        let (x, p) = inputs();
+        let expected = attention::attention_read::<Flex>(x, p, ordinary, sizes, past, mode);
+        let expected_values = [values(expected.0)];
+        ordinary = expected.1;
+
+        let (held, before) = (tuned.clone(), values(tuned.clone()));
+        let (x, p) = inputs();
+        let (y, copy) = <Flex as Kernels>::attention_read(x, p, held, sizes, past, mode);
+        assert_close(&[values(y)], &expected_values, 2e-5, "a cache held twice");
+        assert_eq!(values(tuned.clone()), before);
+        assert_ne!(values(copy), before);
+
+        let (x, p) = inputs();
+        let (y, kept) = <Flex as Kernels>::attention_read(x, p, tuned, sizes, past, mode);
+        assert_close(&[values(y)], &expected_values, 2e-5, "a cache held once");
+        assert_eq!(kept.storage::<f32>().as_ptr(), address, "it was copied");
+        tuned = kept;
+        past += tokens;
+    }
+}
+
 #[test]
 fn gradients_see_the_dropout_that_the_values_saw() {
     let (width, inner, sizes) = (12, 20, SIZES[0]);
@@ -201,12 +333,17 @@ fn gradients_see_the_dropout_that_the_values_saw() {
         vec![inner, width],
         vec![width],
     ]);
+    // A Transformer's half after them; its own first input is left out.
+    shapes.extend(attention_shapes(rows, width).into_iter().skip(1));
     let run = |inputs: Vec<Tensor>| {
         let mut x = inputs.into_iter();
         let first = x.next().unwrap();
         let p = retention_parameters(&mut x);
         let y = <Ad as Kernels>::retention(first, p, tables(sizes, 6), sizes, mode);
-        <Ad as Kernels>::feed_forward(y, feed_forward_parameters(&mut x), Activation::Silu, mode)
+        let p = feed_forward_parameters(&mut x);
+        let y = <Ad as Kernels>::feed_forward(y, p, Activation::Silu, mode);
+        let sizes = AttentionSizes { batch: 1, heads: 2 };
+        <Ad as Kernels>::attention(y, attention_parameters(&mut x), sizes, mode)
     };
     let found = outputs_and_gradients(&shapes, run);
     let weights = numbers(rows * width, 99);

@@ -5,22 +5,43 @@ use toml::{Table, Value};
 use super::PRESETS;
 use crate::error::{Error, Result};
 
-/// The base preset with the named one laid over it.
-pub(super) fn preset(name: &str) -> Result<Table> {
-    let names: Vec<&str> = PRESETS.iter().map(|(n, _)| *n).collect();
+/// In a preset: the name of the one that it lies over, if that is not the base preset.
+const OVER: &str = "over";
+
+/// The base preset with the named ones (`a` or `a,b,…`) laid over it in turn. The first brings what it lies
+/// over itself; the others lie over what was named before them.
+pub(super) fn preset(names: &str) -> Result<Table> {
+    let mut layers = Vec::new();
+    for (i, name) in names.split(',').enumerate() {
+        let mut layer = parsed(name.trim())?;
+        let mut below = Vec::new();
+        let mut over = layer.remove(OVER).filter(|_| i == 0);
+        while let Some(name) = over {
+            let mut layer = parsed(name.as_str().expect("the name of a preset (tested)"))?;
+            over = layer.remove(OVER);
+            below.push(layer);
+        }
+        layers.extend(below.into_iter().rev());
+        layers.push(layer);
+    }
+    let mut table = parsed(PRESETS[0].0)?;
+    for layer in layers {
+        lay_over(&mut table, layer);
+    }
+    Ok(table)
+}
+
+/// One preset as it was written.
+fn parsed(name: &str) -> Result<Table> {
     let text = PRESETS.iter().find(|(n, _)| *n == name).map(|(_, t)| *t);
     let text = text.ok_or_else(|| {
+        let names: Vec<&str> = PRESETS.iter().map(|(n, _)| *n).collect();
         Error::config(
             format!("unknown preset `{name}`"),
             format!("the presets are {}", names.join(", ")),
         )
     })?;
-    let parse = |text: &str| -> Table { text.parse().expect("presets are valid TOML (tested)") };
-    let mut table = parse(PRESETS[0].1);
-    if name != PRESETS[0].0 {
-        lay_over(&mut table, parse(text));
-    }
-    Ok(table)
+    Ok(text.parse().expect("presets are valid TOML (tested)"))
 }
 
 /// What single games need.

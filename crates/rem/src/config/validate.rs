@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::Config;
+use super::{Architecture, BurnInInputs, Config, ControllerInputs, DecayRates, PopMode};
 use crate::error::{Error, Result};
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
@@ -91,6 +91,42 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             o.stop_after == 0 || o.stop_after > o.start_after => &key("stop_after"), o.stop_after,
                 "must be 0 or above start_after";
         }
+    }
+    makes_sense(c)
+}
+
+/// Values that are right by themselves but not together.
+fn makes_sense(c: &Config) -> Result<()> {
+    let (w, a) = (&c.world_model, &c.actor_critic);
+    let refuse = |message: String, hint: &str| Err(Error::config(message, hint));
+    if w.architecture != Architecture::Pop && w.pop_mode != PopMode::TwoCalls {
+        return refuse(
+            format!(
+                "`world_model.pop_mode = {}` is a way to dream with POP, and `world_model.architecture` has none: it \
+                 dreams token by token",
+                w.pop_mode.name()
+            ),
+            "leave world_model.pop_mode at two_calls, or set world_model.architecture=pop",
+        );
+    }
+    if w.architecture == Architecture::Transformer && w.decay != DecayRates::LogSpaced {
+        return refuse(
+            "`world_model.decay = powers_of_two` is about retention, and a Transformer has none"
+                .into(),
+            "leave world_model.decay at log_spaced, or set world_model.architecture=retnet",
+        );
+    }
+    let takes_actions = match a.inputs {
+        ControllerInputs::CodesAndActions => true,
+        ControllerInputs::Codes | ControllerInputs::Pixels => false,
+    };
+    if !takes_actions && a.burn_in_inputs == BurnInInputs::ObservationsAndActions {
+        return refuse(
+            "`actor_critic.burn_in_inputs = observations_and_actions`, but with these `actor_critic.inputs` the \
+             controller takes no actions in"
+                .into(),
+            "add `--set actor_critic.burn_in_inputs=observations`",
+        );
     }
     Ok(())
 }

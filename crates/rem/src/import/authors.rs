@@ -2,7 +2,8 @@
 //!
 //! Linear weights are stored as `[out, in]` there and `[in, out]` here; norms call their scale `weight`.
 //! The embedding table there holds observation rows, action rows and a pad row, of which a model with
-//! shared codes uses the action rows; of K + 1 prediction embeddings the last is never used.
+//! shared codes uses the action rows; of K + 1 prediction embeddings the last is never used. An agent without
+//! prediction embeddings is one without POP.
 
 use crate::weights::{Array, Arrays, under};
 
@@ -17,6 +18,7 @@ pub struct AuthorsAgent {
 
 #[derive(Clone, Debug)]
 struct Sizes {
+    architecture: &'static str,
     vocabulary: usize,
     embedding: usize,
     channels: usize,
@@ -49,11 +51,21 @@ impl AuthorsAgent {
         };
         let codes = rank("tokenizer.embedding.weight", 2)?;
         let thetas = rank("world_model._model.layers.0.retention.thetas", 1)?;
-        let placeholders = rank("world_model.placeholder_embeddings.weight", 2)
-            .map_err(|e| format!("{e}: only agents with POP can be imported so far"))?;
         rank("world_model.embedding.weight", 2)?;
         let actor = rank("actor_critic.actor_linear.weight", 2)?;
+        let (architecture, tokens_per_obs) = if arrays.contains_key(PREDICTION_EMBEDDINGS) {
+            ("pop", rank(PREDICTION_EMBEDDINGS, 2)?[0] - 1)
+        } else {
+            // The controller sees K positions of the channels of its last convolution.
+            let last = count("actor_critic.convs", ".0.weight").max(1) - 1;
+            let channels = rank(&format!("actor_critic.convs.{last}.0.weight"), 4)?[0];
+            (
+                "retnet",
+                rank("actor_critic.dense.0.weight", 2)?[1] / channels,
+            )
+        };
         let sizes = Sizes {
+            architecture,
             vocabulary: codes[0],
             embedding: codes[1],
             channels: rank("tokenizer.encoder.in_conv.weight", 4)?[0],
@@ -63,7 +75,7 @@ impl AuthorsAgent {
             feed_forward: rank("world_model._model.layers.0.linear1.weight", 2)?[0],
             lstm: actor[1],
             actions: actor[0],
-            tokens_per_obs: placeholders[0] - 1,
+            tokens_per_obs,
         };
         Ok(Self {
             tokenizer: tokenizer(under(arrays, "tokenizer"))?,
@@ -95,10 +107,17 @@ impl AuthorsAgent {
         .iter()
         .map(|(key, value)| format!("{key}={value}"))
         // What they were trained in.
-        .chain([format!("env.game={game}"), "precision=f32".into()])
+        .chain([
+            format!("env.game={game}"),
+            format!("world_model.architecture={}", s.architecture),
+            "precision=f32".into(),
+        ])
         .collect()
     }
 }
+
+/// The table that only agents with POP have.
+const PREDICTION_EMBEDDINGS: &str = "world_model.placeholder_embeddings.weight";
 
 /// Our name for a part of a norm.
 fn norm_part(part: &str) -> Option<&'static str> {
@@ -157,16 +176,21 @@ pub fn tokenizer(arrays: Arrays) -> Result<Arrays, String> {
     renamed(arrays, rule, |name| name.starts_with("lpips."))
 }
 
-/// The world model's weights, from names below `world_model.`.
+/// The world model's weights, from names below `world_model.`; without prediction embeddings, those of a plain
+/// RetNet.
 pub fn world_model(mut arrays: Arrays, vocabulary: usize) -> Result<Arrays, String> {
     let embedding = arrays
         .remove("embedding.weight")
         .ok_or("`embedding.weight` is missing")?;
     let placeholders = arrays.remove("placeholder_embeddings.weight");
+    let net = match placeholders {
+        Some(_) => "network.Pop.retnet",
+        None => "network.Retnet",
+    };
     let rule = |parts: &[&str]| {
         let name = match parts {
             ["_model", "layers", l, norm @ ("norm1" | "norm2"), part] => {
-                format!("retnet.layers.{l}.{norm}.{}", norm_part(part)?)
+                format!("{net}.layers.{l}.{norm}.{}", norm_part(part)?)
             }
             [
                 "_model",
@@ -175,10 +199,10 @@ pub fn world_model(mut arrays: Arrays, vocabulary: usize) -> Result<Arrays, Stri
                 linear @ ("linear1" | "linear2"),
                 part,
             ] => {
-                format!("retnet.layers.{l}.{linear}.{part}")
+                format!("{net}.layers.{l}.{linear}.{part}")
             }
             ["_model", "layers", l, "retention", projection, part] => {
-                format!("retnet.layers.{l}.{projection}.{part}")
+                format!("{net}.layers.{l}.{projection}.{part}")
             }
             [head, "0", part] => format!("{head}.hidden.{part}"),
             [head, "2", part] => format!("{head}.out.{part}"),
@@ -199,7 +223,10 @@ pub fn world_model(mut arrays: Arrays, vocabulary: usize) -> Result<Arrays, Stri
     );
     if let Some(placeholders) = placeholders {
         let k = placeholders.shape[0] - 1;
-        out.insert("prediction_tokens".into(), rows_of(&placeholders, 0, k));
+        out.insert(
+            "network.Pop.prediction_tokens".into(),
+            rows_of(&placeholders, 0, k),
+        );
     }
     Ok(out)
 }
@@ -208,8 +235,8 @@ pub fn world_model(mut arrays: Arrays, vocabulary: usize) -> Result<Arrays, Stri
 pub fn actor_critic(arrays: Arrays) -> Result<Arrays, String> {
     let rule = |parts: &[&str]| {
         let (name, transpose) = match parts {
-            ["convs", i, "0", part] => (format!("convs.{i}.{part}"), false),
-            ["dense", "0", part] => (format!("dense.{part}"), true),
+            ["convs", i, "0", part] => (format!("sight.Codes.convs.{i}.{part}"), false),
+            ["dense", "0", part] => (format!("sight.Codes.dense.{part}"), true),
             ["rnn", "weight_ih"] => ("lstm.input.weight".into(), true),
             ["rnn", "bias_ih"] => ("lstm.input.bias".into(), false),
             ["rnn", "weight_hh"] => ("lstm.hidden.weight".into(), true),

@@ -276,7 +276,6 @@ impl Trainer {
         let mut rng = self.seeds.rng(epoch, Purpose::ActorCritic);
         let tokenizer = self.agent.tokenizer.valid();
         let world_model = self.agent.world_model.valid();
-        let codes = tokenizer.codes();
         let mut means = Means::default();
         for step in 0..settings.steps_per_epoch {
             let segments = self.replay.sample_backward(
@@ -294,13 +293,13 @@ impl Trainer {
             let rollout = imagine(
                 &self.agent.actor_critic.valid(),
                 &world_model,
-                &codes,
+                &tokenizer,
                 starts.clone(),
                 steps,
                 config.burn_in_inputs,
                 &mut rng,
             );
-            let (experience, stats) = rollout.experience(&self.agent.actor_critic, &codes, &config);
+            let (experience, stats) = rollout.experience(&self.agent.actor_critic, &config);
             let losses = actor_critic::losses(experience, &config);
             let total = losses.total();
             let result = self

@@ -1,10 +1,10 @@
 //! The controller: step by step and through all steps together, λ-returns, losses, gradients.
 
+use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rem::actor_critic::{self, Experience};
 use rem::import;
 use rem::returns::lambda_returns;
-use rem::tokenizer::code_grid;
 use rem::weights::{Array, under};
 use rem_kernels::Precision;
 
@@ -21,17 +21,17 @@ fn controller_forward_returns_losses_and_gradients_mixed() {
 }
 
 fn forward_returns_losses_and_gradients(golden: &Golden) {
-    let (controller, codes, batch) = (
+    let (controller, tokenizer, batch) = (
         golden.actor_critic(),
-        golden.tokenizer().codes(),
+        golden.tokenizer().valid(),
         golden.batch(),
     );
-    let [b, steps, _] = batch.tokens.dims();
+    let [b, steps, k] = batch.tokens.dims();
     let mut state = controller.initial_state(b);
     let (mut logits, mut values) = (vec![], vec![]);
     for t in 0..steps {
         let tokens: Tensor<2, Int> = batch.tokens.clone().narrow(1, t, 1).squeeze_dim(1);
-        state = controller.observe(code_grid(codes.clone(), tokens), state);
+        state = controller.observe(controller.view(&tokenizer, tokens), state);
         let heads = controller.heads(&state);
         logits.push(heads.logits);
         values.push(heads.values);
@@ -44,9 +44,11 @@ fn forward_returns_losses_and_gradients(golden: &Golden) {
     golden.check("ac.h", state.hidden.clone());
     golden.check("ac.c", state.cell.clone());
     // Training goes through all steps together.
-    let (tokens, between) = (batch.tokens, batch.actions.clone().narrow(1, 0, steps - 1));
+    let between = batch.actions.clone().narrow(1, 0, steps - 1);
+    let tokens: Tensor<2, Int> = batch.tokens.swap_dims(0, 1).reshape([steps * b, k]);
     let start = controller.initial_state(b);
-    let (logits, values) = controller.relive(&codes, tokens, between, start);
+    let views = controller.view(&tokenizer, tokens);
+    let (logits, values) = controller.relive(views, between, start);
     golden.check("ac.logits", logits.clone());
     golden.check("ac.values", values.clone());
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Tensor};
-use rem::actor_critic::ActorCritic;
+use rem::actor_critic::{ActorCritic, ControllerSizes};
 use rem::config::Config;
 use rem::import;
 use rem::tokenizer::Tokenizer;
@@ -88,23 +88,15 @@ impl Golden {
     }
 
     pub fn blank_world_model(&self) -> WorldModel {
-        let sizes = WorldModelSizes {
-            width: self.config.tokenizer.embedding,
-            vocabulary: self.config.tokenizer.vocabulary,
-            tokens_per_obs: self.config.tokens_per_obs(),
-            actions: self.actions,
-        };
+        let sizes = WorldModelSizes::of(&self.config, self.actions);
         WorldModel::new(&self.config.world_model, sizes, self.precision, &autodiff())
     }
 
     pub fn actor_critic(&self) -> ActorCritic {
         let arrays = import::actor_critic(under(&self.weights, "actor_critic")).unwrap();
-        let (c, t) = (&self.config, &self.config.tokenizer);
         let blank = ActorCritic::new(
-            c.actor_critic.lstm,
-            t.embedding,
-            c.grid(),
-            self.actions,
+            &self.config.actor_critic,
+            ControllerSizes::of(&self.config, self.actions),
             self.precision,
             &autodiff(),
         );
@@ -177,7 +169,7 @@ pub fn in_f64<M: Module>(module: M) -> M {
     module.map(&mut Cast)
 }
 
-fn autodiff() -> Device {
+pub fn autodiff() -> Device {
     Device::flex().autodiff()
 }
 

@@ -4,7 +4,6 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use rem::import;
 use rem::optimiser::{AdamW, DecayGroup};
-use rem::retnet::RetNetState;
 use rem::weights::under;
 use rem_kernels::{Dropout, Precision};
 
@@ -107,20 +106,21 @@ fn imagination(golden: &Golden) {
         )
     };
     let (tokens, actions) = block(0, context);
-    let (mut output, mut state) = world_model.fold(&codes, tokens, actions, &RetNetState::empty());
+    let nothing = world_model.nothing_seen();
+    let (mut output, mut memory) = world_model.fold(&codes, tokens, actions, nothing);
     let (mut observations, mut rewards, mut ends) = (vec![], vec![], vec![]);
     for t in context..steps {
         let (reward, end) = world_model.outcome_logits(output);
         rewards.push(reward);
         ends.push(end);
-        observations.push(world_model.observation_logits(&state));
+        observations.push(world_model.observation_logits(&memory));
         let (tokens, actions) = block(t, 1);
-        (output, state) = world_model.fold(&codes, tokens, actions, &state);
+        (output, memory) = world_model.fold(&codes, tokens, actions, memory);
     }
     golden.check("wm.imagine.obs_logits", Tensor::stack::<4>(observations, 1));
     golden.check("wm.imagine.reward_logits", Tensor::stack::<3>(rewards, 1));
     golden.check("wm.imagine.end_logits", Tensor::stack::<3>(ends, 1));
-    for (i, layer) in state.layers().unwrap().iter().enumerate() {
+    for (i, layer) in memory.retention().layers().unwrap().iter().enumerate() {
         golden.check_state(&format!("wm.imagine.final_state.{i}"), layer.clone());
     }
 }

@@ -1,0 +1,125 @@
+//! Presets, overrides, and what is refused.
+
+use super::*;
+
+#[test]
+fn every_preset_loads_and_survives_a_round_trip() {
+    for (name, _) in PRESETS {
+        let config = Config::load(name, &[]).unwrap();
+        assert_eq!(
+            Config::from_toml(&config.to_toml(), &[]).unwrap(),
+            config,
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn atari100k_is_the_papers_tables() {
+    let c = Config::load("atari100k", &[]).unwrap();
+    assert_eq!(c.tokens_per_obs(), 64);
+    assert_eq!(c.dream_steps(), 9);
+    assert_eq!(
+        (c.train.epochs, c.collect.epochs, c.collect.steps_per_epoch),
+        (600, 500, 200)
+    );
+    assert_eq!(
+        (
+            c.actor_critic.discount,
+            c.actor_critic.lambda,
+            c.actor_critic.entropy
+        ),
+        (0.995, 0.95, 0.001)
+    );
+}
+
+#[test]
+fn overrides_change_values_of_any_depth() {
+    let set = [
+        "seed=7".into(),
+        "tokenizer.optimise.batch=3".into(),
+        "env.game=crossing".into(),
+    ];
+    let c = Config::load("quick", &set).unwrap();
+    assert_eq!(
+        (c.seed, c.tokenizer.optimise.batch, c.env.game.as_str()),
+        (7, 3, "crossing")
+    );
+}
+
+#[test]
+fn presets_lie_over_those_they_name_or_those_named_before_them() {
+    let none = Config::load("ablation-none", &[]).unwrap();
+    assert_eq!(none.env.game, "catch");
+    assert_eq!(none.tokens_per_obs(), 64);
+    let no_pop = Config::load("ablation-no-pop", &[]).unwrap();
+    let set = ["world_model.architecture=retnet".to_string()];
+    assert_eq!(no_pop, Config::load("ablation-none", &set).unwrap());
+    // Over another preset an ablation brings nothing but itself.
+    let paper = Config::load("atari100k,ablation-no-pop", &[]).unwrap();
+    assert_eq!(paper, Config::load("atari100k", &set).unwrap());
+    let two = Config::load("quick,ablation-no-pop,ablation-separate-embeddings", &[]).unwrap();
+    let set = [set[0].clone(), "world_model.embeddings=own".into()];
+    assert_eq!(two, Config::load("quick", &set).unwrap());
+    for preset in ["atari100k,ablation-4x4", "ablation-4x4", "iris"] {
+        assert_eq!(Config::load(preset, &[]).unwrap().tokens_per_obs(), 16);
+    }
+}
+
+#[test]
+fn combinations_without_sense_are_refused_with_the_reason() {
+    let cases = [
+        (
+            "world_model.architecture=retnet world_model.pop_mode=one_call",
+            "it dreams token by token",
+        ),
+        (
+            "world_model.architecture=transformer world_model.pop_mode=auto",
+            "it dreams token by token",
+        ),
+        (
+            "world_model.architecture=transformer world_model.decay=powers_of_two",
+            "a Transformer has none",
+        ),
+        ("actor_critic.inputs=codes", "takes no actions in"),
+        ("actor_critic.inputs=pixels", "takes no actions in"),
+    ];
+    for (assignments, part) in cases {
+        let set: Vec<String> = assignments.split(' ').map(String::from).collect();
+        let error = Config::load("quick", &set).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+        assert!(error.hint().is_some() && !error.to_string().contains('\n'));
+    }
+}
+
+#[test]
+fn mistakes_are_named_with_a_hint() {
+    let cases = [
+        (
+            "tokenizer.vocabulry=3",
+            "unknown config key `tokenizer.vocabulry`",
+        ),
+        ("tokenizer.vocabulary=many", "`tokenizer.vocabulary`"),
+        ("world_model.heads=5", "world_model.heads = 5"),
+        ("world_model.context=0", "world_model.context = 0"),
+        ("tokenizer=3", "`tokenizer` is a section"),
+        ("seed", "is not of the form key=value"),
+        (
+            "world_model.architecture=lstm",
+            "`world_model.architecture`",
+        ),
+    ];
+    for (assignment, part) in cases {
+        let error = Config::load("quick", &[assignment.to_string()]).unwrap_err();
+        assert!(error.to_string().contains(part), "{error}");
+        assert!(error.hint().is_some());
+        assert!(!error.to_string().contains('\n'));
+    }
+    assert!(
+        Config::load("quik", &[])
+            .unwrap_err()
+            .hint()
+            .unwrap()
+            .contains("quick")
+    );
+}
