@@ -9,6 +9,7 @@ pub struct Baseline {
     /// Where its scores are from.
     pub source: &'static str,
     pub published: Published,
+    pub family: Family,
     file: &'static str,
     text: &'static str,
 }
@@ -23,7 +24,22 @@ pub enum Published {
     Means,
 }
 
+/// The two families of world models that the REM paper tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// An observation is many elements of the world model's sequence.
+    TokenBased,
+    /// It is one, or there is no such sequence.
+    Other,
+}
+
 impl Baseline {
+    /// The name that is typed: that of its file, as `delta-iris`.
+    pub fn key(&self) -> &'static str {
+        let name = self.file.rsplit('/').next().unwrap_or(self.file);
+        name.trim_end_matches(".json")
+    }
+
     pub fn scores(&self) -> Scores {
         Scores::from_json(self.file, self.text).expect("the embedded scores are well formed")
     }
@@ -31,11 +47,12 @@ impl Baseline {
 
 /// A baseline out of its file below `data/scores/`.
 macro_rules! baseline {
-    ($name:literal, $published:ident, $file:literal, $source:literal) => {
+    ($name:literal, $family:ident, $published:ident, $file:literal, $source:literal) => {
         Baseline {
             name: $name,
             source: $source,
             published: Published::$published,
+            family: Family::$family,
             file: $file,
             text: include_str!(concat!("../../../data/scores/", $file)),
         }
@@ -45,25 +62,25 @@ macro_rules! baseline {
 /// Whole systems, on all games.
 #[rustfmt::skip]
 pub const SYSTEMS: &[Baseline] = &[
-    baseline!("REM", Runs, "rem.json", "leor-c/REM, results/data/REM.json"),
-    baseline!("IRIS", Runs, "iris.json", "eloialonso/iris, results/data/IRIS.json"),
-    baseline!("Δ-IRIS", Runs, "delta-iris.json", "vmicheli/delta-iris, results/atari.json"),
-    baseline!("Simulus", Runs, "simulus.json", "leor-c/Simulus, results/data/atari/Simulus.json"),
-    baseline!("SimPLe", Runs, "simple.json", "eloialonso/iris, results/data/SimPLe.json"),
-    baseline!("TWM", Runs, "twm.json", "leor-c/REM, results/data/TWM.json"),
-    baseline!("DreamerV3", Runs, "dreamerv3.json", "leor-c/REM, results/data/dreamerv3.json"),
-    baseline!("STORM", Means, "storm.json", "the REM paper, table main-results"),
-    baseline!("EfficientZero", Means, "efficientzero.json", "eloialonso/iris, results/data/EfficientZero.json"),
+    baseline!("REM", TokenBased, Runs, "rem.json", "leor-c/REM, results/data/REM.json"),
+    baseline!("IRIS", TokenBased, Runs, "iris.json", "eloialonso/iris, results/data/IRIS.json"),
+    baseline!("Δ-IRIS", TokenBased, Runs, "delta-iris.json", "vmicheli/delta-iris, results/atari.json"),
+    baseline!("Simulus", TokenBased, Runs, "simulus.json", "leor-c/Simulus, results/data/atari/Simulus.json"),
+    baseline!("SimPLe", Other, Runs, "simple.json", "eloialonso/iris, results/data/SimPLe.json"),
+    baseline!("TWM", Other, Runs, "twm.json", "leor-c/REM, results/data/TWM.json"),
+    baseline!("DreamerV3", Other, Runs, "dreamerv3.json", "leor-c/REM, results/data/dreamerv3.json"),
+    baseline!("STORM", Other, Means, "storm.json", "the REM paper, table main-results"),
+    baseline!("EfficientZero", Other, Means, "efficientzero.json", "eloialonso/iris, results/data/EfficientZero.json"),
 ];
 
 /// REM without one of its parts, named as in the paper; all on the 8 games of its ablation studies.
 #[rustfmt::skip]
 pub const ABLATIONS: &[Baseline] = &[
-    baseline!("No POP", Runs, "ablations/no-pop.json", "leor-c/REM, results/data/ablations/ablation-no-pop.json"),
-    baseline!("Separate world-model embeddings", Runs, "ablations/separate-wm-embeddings.json", "leor-c/REM, results/data/ablations/ablation-separate-wm-embeddings.json"),
-    baseline!("4x4 tokenizer", Runs, "ablations/4x4-tokenizer.json", "leor-c/REM, results/data/ablations/ablation-4x4-tokenizer.json"),
-    baseline!("Controller of IRIS", Runs, "ablations/no-latent-ac.json", "leor-c/REM, results/data/ablations/ablation-no-latent-ac.json"),
-    baseline!("Controller without action inputs", Runs, "ablations/no-action-input.json", "leor-c/REM, results/data/ablations/ablation-no-action-input.json"),
+    baseline!("No POP", TokenBased, Runs, "ablations/no-pop.json", "leor-c/REM, results/data/ablations/ablation-no-pop.json"),
+    baseline!("Separate world-model embeddings", TokenBased, Runs, "ablations/separate-wm-embeddings.json", "leor-c/REM, results/data/ablations/ablation-separate-wm-embeddings.json"),
+    baseline!("4x4 tokenizer", TokenBased, Runs, "ablations/4x4-tokenizer.json", "leor-c/REM, results/data/ablations/ablation-4x4-tokenizer.json"),
+    baseline!("Controller of IRIS", TokenBased, Runs, "ablations/no-latent-ac.json", "leor-c/REM, results/data/ablations/ablation-no-latent-ac.json"),
+    baseline!("Controller without action inputs", TokenBased, Runs, "ablations/no-action-input.json", "leor-c/REM, results/data/ablations/ablation-no-action-input.json"),
 ];
 
 /// The system or ablation of this name.
@@ -110,6 +127,9 @@ mod tests {
     fn names_are_unique() {
         for baseline in SYSTEMS.iter().chain(ABLATIONS) {
             assert_eq!(named(baseline.name).unwrap().file, baseline.file);
+            let same = |other: &&Baseline| other.key() == baseline.key();
+            assert_eq!(SYSTEMS.iter().chain(ABLATIONS).filter(same).count(), 1);
         }
+        assert_eq!(named("No POP").unwrap().key(), "no-pop");
     }
 }

@@ -42,10 +42,20 @@ pub enum Problem {
 impl ScoresError {
     /// What to do about it.
     pub fn hint(&self) -> String {
-        match self.problem {
-            Problem::UnknownGame(_) => {
+        match &self.problem {
+            Problem::UnknownGame(name) => {
+                let near: Vec<_> = Game::nearest(name)
+                    .iter()
+                    .map(|game| format!("`{}`", game.title()))
+                    .collect();
+                if !near.is_empty() {
+                    return format!("did you mean {}?", near.join(" or "));
+                }
                 let games: Vec<_> = Game::benchmark().iter().map(Game::title).collect();
                 format!("the games of the benchmark are {}", games.join(", "))
+            }
+            Problem::Json(message) if message.contains("no number in JSON") => {
+                "leave out runs that have no score".into()
             }
             Problem::NoRuns(_) => "leave out games that were not played".into(),
             Problem::Twice(_) => "put all runs of a game into one list".into(),

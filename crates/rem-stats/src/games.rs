@@ -46,6 +46,22 @@ impl Game {
             .find(|game| self::plain(&game.title) == plain)
     }
 
+    /// At most three games whose names are near `name`, the nearest first.
+    pub fn nearest(name: &str) -> Vec<&'static Self> {
+        let plain = plain(name);
+        let distance = |game: &'static Self| {
+            let title = self::plain(&game.title);
+            if plain.len() >= 3 && title.contains(&plain) {
+                return Some((1, game));
+            }
+            let edits = strsim::damerau_levenshtein(&plain, &title);
+            (edits <= 1 + plain.len() / 3).then_some((edits, game))
+        };
+        let mut near: Vec<_> = BENCHMARK.iter().filter_map(distance).collect();
+        near.sort_by_key(|(edits, _)| *edits);
+        near.into_iter().map(|(_, game)| game).take(3).collect()
+    }
+
     /// As papers and score tables spell it: `MsPacman`.
     pub fn title(&self) -> &str {
         &self.title
@@ -92,6 +108,16 @@ mod tests {
             assert_eq!(Game::named(name).unwrap().title(), "MsPacman");
         }
         assert_eq!(Game::named("doom"), None);
+    }
+
+    #[test]
+    fn a_misspelt_game_has_near_ones() {
+        let nearest = |name| Game::nearest(name).into_iter().map(Game::title);
+        assert_eq!(nearest("Pogn").next(), Some("Pong"));
+        assert_eq!(nearest("pacman").next(), Some("MsPacman"));
+        assert_eq!(nearest("Kung Fu Mastr").next(), Some("KungFuMaster"));
+        assert_eq!(nearest("doom").count(), 0);
+        assert_eq!(nearest("").count(), 0);
     }
 
     #[test]

@@ -39,8 +39,8 @@ impl<'de> Visitor<'de> for EntriesVisitor {
 
 /// The lists of numbers in `text`, each with its key.
 pub(crate) fn lists(text: &str) -> Result<Vec<(String, Vec<f64>)>, Problem> {
-    let Entries(entries) =
-        serde_json::from_str(text).map_err(|error| Problem::Json(error.to_string()))?;
+    let Entries(entries) = serde_json::from_str(text)
+        .map_err(|error| Problem::Json(plainly(text, &error).unwrap_or(error.to_string())))?;
     entries
         .into_iter()
         .map(|(key, value)| {
@@ -48,6 +48,24 @@ pub(crate) fn lists(text: &str) -> Result<Vec<(String, Vec<f64>)>, Problem> {
             Ok((key, numbers))
         })
         .collect()
+}
+
+/// The message for `NaN` and `Infinity`, which other programs write and JSON does not know: the parser only says that it
+/// expected a value.
+fn plainly(text: &str, error: &serde_json::Error) -> Option<String> {
+    let line = text.lines().nth(error.line().checked_sub(1)?)?;
+    let rest = line.get(error.column().checked_sub(1)?..)?;
+    let word = ["NaN", "Infinity"]
+        .into_iter()
+        .find(|word| rest.starts_with(word))?;
+    let message = error.to_string();
+    let key = message.rsplit_once("`: ");
+    let place = key.map_or_else(String::new, |(key, _)| format!("{key}`: "));
+    Some(format!(
+        "{place}{word} is no number in JSON, at line {} column {}",
+        error.line(),
+        error.column()
+    ))
 }
 
 fn numbers(key: &str, value: &Value) -> Result<Vec<f64>, Problem> {

@@ -233,7 +233,11 @@ mod tests {
             ("{}", "`my.json`: there are no games in it"),
             (
                 "{\"Boxing\": [1],\n \"Pong\": [NaN]}",
-                "`my.json`: cannot be read as scores: in `Pong`: expected value at line 2 column 11",
+                "`my.json`: cannot be read as scores: in `Pong`: NaN is no number in JSON, at line 2 column 11",
+            ),
+            (
+                r#"{"Pong": [-Infinity]}"#,
+                "`my.json`: cannot be read as scores: in `Pong`: Infinity is no number in JSON, at line 1 column 12",
             ),
             (
                 r#"{"Pong": [1e999]}"#,
@@ -260,9 +264,10 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_game_is_answered_by_the_known_ones() {
-        let error = Scores::from_json("my.json", r#"{"Pogn": [1]}"#).unwrap_err();
+    fn an_unknown_game_is_answered_by_the_nearest_or_by_all() {
+        let hint = |text| Scores::from_json("my.json", text).unwrap_err().hint();
+        assert!(hint(r#"{"Pogn": [1]}"#).starts_with("did you mean `Pong`"));
         let start = "the games of the benchmark are Alien, Amidar, ";
-        assert!(error.hint().starts_with(start));
+        assert!(hint(r#"{"Doom": [1]}"#).starts_with(start));
     }
 }
