@@ -1,0 +1,271 @@
+//! What a reader of the numbers must know.
+
+use rem_stats::baselines::Family;
+
+use crate::protocol::{Bearing, Protocol};
+use crate::report::Report;
+use crate::run::{GameName, Run};
+use crate::system::{Origin, System};
+use crate::table::fixed;
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Remark {
+    pub weight: Weight,
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Weight {
+    /// Numbers may not be comparable.
+    Warning,
+    Note,
+}
+
+impl Weight {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+/// Warnings first.
+pub fn of(report: &Report, said: Vec<String>) -> Vec<Remark> {
+    let mut remarks: Vec<Remark> = said.into_iter().map(note).collect();
+    remarks.extend(games(report));
+    for system in &report.systems {
+        remarks.extend(scores(report, system));
+        remarks.extend(runs(system));
+    }
+    remarks.extend(protocols(report));
+    remarks.extend(departures(report));
+    if report.systems.iter().any(|system| !system.is_yours()) {
+        remarks.push(note(
+            "published scores are as their sources give them; by what protocol they were played is not known here".into(),
+        ));
+    }
+    remarks.sort_by_key(|remark| remark.weight);
+    remarks
+}
+
+fn note(text: String) -> Remark {
+    Remark {
+        weight: Weight::Note,
+        text,
+    }
+}
+
+fn warning(text: String) -> Remark {
+    Remark {
+        weight: Weight::Warning,
+        text,
+    }
+}
+
+/// What is compared on what.
+fn games(report: &Report) -> Option<Remark> {
+    let on_benchmark: Vec<_> = report
+        .systems
+        .iter()
+        .filter(|s| s.scores.is_some())
+        .collect();
+    let compared = report.games.len();
+    match compared {
+        _ if on_benchmark.is_empty() => None,
+        0 => Some(warning(
+            "the systems have no game in common: there are no aggregates, only the scores of each game".into(),
+        )),
+        26 => None,
+        _ => {
+            let titles: Vec<_> = report.games.iter().map(|game| game.title()).collect();
+            Some(note(format!(
+                "aggregates are over {}, not the benchmark's 26: {}",
+                match on_benchmark.len() {
+                    1 => counted(compared, "game"),
+                    _ => format!("the {} that all systems have", counted(compared, "game")),
+                },
+                titles.join(", ")
+            )))
+        }
+    }
+}
+
+fn scores(report: &Report, system: &System) -> Vec<Remark> {
+    let name = &system.name;
+    let mut remarks = Vec::new();
+    if let Some(scores) = &system.scores {
+        let coverage = scores.coverage();
+        let fewer =
+            coverage.games < 26 && (system.is_yours() || report.games.len() == coverage.games);
+        let uneven = coverage.fewest_runs != coverage.most_runs;
+        if system.has_means_only() {
+            remarks.push(note(format!(
+                "{name} is published as one number a game: no intervals, and no interquartile mean, optimality gap, profile or probability of improvement"
+            )));
+        } else if fewer || uneven {
+            let missing = if coverage.missing.len() > 13 {
+                " (the others are missing)"
+            } else {
+                ""
+            };
+            let text = coverage.to_string();
+            let text = if missing.is_empty() {
+                &text
+            } else {
+                text.split(';').next().unwrap_or(&text)
+            };
+            let weighs = if uneven {
+                "; every game weighs the same"
+            } else {
+                ""
+            };
+            remarks.push(note(format!("{name}: {text}{missing}{weighs}")));
+        }
+        if system.is_yours() && coverage.most_runs == 1 {
+            remarks.push(warning(format!(
+                "{name} has one score a game: nothing can be said of how its runs spread, and if these are means of runs, its interquartile mean and optimality gap are not those of the runs"
+            )));
+        }
+    }
+    if let (Origin::File(_), Family::TokenBased) = (&system.origin, system.family) {
+        remarks.push(note(format!(
+            "{name} counts as token-based; if it is not, say so by `--not-token-based {name}`"
+        )));
+    }
+    remarks
+}
+
+fn runs(system: &System) -> Vec<Remark> {
+    let name = &system.name;
+    let runs = system.runs();
+    let mut remarks = Vec::new();
+    let unfinished = listed(runs, |run| run.score.is_none());
+    if let Some(list) = unfinished {
+        remarks.push(note(format!(
+            "{name}: not finished, and so in the curves only: {list}"
+        )));
+    }
+    let others = listed(runs, |run| matches!(run.game, GameName::Other(_)));
+    if let Some(list) = others {
+        remarks.push(note(format!(
+            "{name}: games without a human score, and so in no aggregate: {list}"
+        )));
+    }
+    if let Some(list) = listed(runs, |run| run.protocol.is_none()) {
+        remarks.push(warning(format!("{name}: no protocol.json: {list}")));
+    }
+    for (index, run) in runs.iter().enumerate() {
+        let same = |other: &&Run| other.game == run.game && other.seed == run.seed;
+        if let Some(other) = runs[index + 1..].iter().find(same) {
+            remarks.push(warning(format!(
+                "{name}: {} and {} are of the same game and seed: they are not independent runs",
+                run.name, other.name
+            )));
+        }
+    }
+    remarks
+}
+
+/// Where the protocols of the user's runs differ.
+fn protocols(report: &Report) -> Vec<Remark> {
+    let runs: Vec<(&Run, &Protocol)> = report
+        .systems
+        .iter()
+        .flat_map(System::runs)
+        .filter_map(|run| Some((run, run.protocol.as_ref()?)))
+        .collect();
+    let mut remarks = Vec::new();
+    for key in Protocol::keys(runs.iter().map(|(_, protocol)| *protocol)) {
+        // The built-in games have settings of their own; what the scores mean matters among runs of a game, or of the
+        // benchmark.
+        let mut values: Vec<(String, Vec<&Run>)> = Vec::new();
+        for (run, protocol) in &runs {
+            let comparable = runs
+                .iter()
+                .any(|(other, _)| other.path != run.path && same_benchmark(run, other));
+            if key.bearing == Bearing::Meaning && !comparable {
+                continue;
+            }
+            let value = protocol.text(&key.key);
+            match values.iter_mut().find(|(other, _)| *other == value) {
+                Some((_, with)) => with.push(run),
+                None => values.push((value, vec![run])),
+            }
+        }
+        let differ = match key.bearing {
+            Bearing::Meaning => values.iter().enumerate().any(|(index, (_, with))| {
+                let others = values[index + 1..].iter().flat_map(|(_, others)| others);
+                with.iter()
+                    .any(|run| others.clone().any(|other| same_benchmark(run, other)))
+            }),
+            Bearing::Making | Bearing::Game => values.len() > 1,
+        };
+        if differ {
+            let parts: Vec<_> = values
+                .iter()
+                .map(|(value, with)| format!("{value} ({})", names(with)))
+                .collect();
+            let text = format!("protocols differ in {}: {}", key.label, parts.join(", "));
+            remarks.push(match key.bearing {
+                Bearing::Meaning => warning(text),
+                Bearing::Making | Bearing::Game => note(text),
+            });
+        }
+    }
+    remarks
+}
+
+/// Whether the scores of the two are put together or side by side.
+fn same_benchmark(a: &Run, b: &Run) -> bool {
+    match (&a.game, &b.game) {
+        (GameName::Benchmark(_), GameName::Benchmark(_)) => true,
+        (a, b) => a == b,
+    }
+}
+
+/// Where runs on the benchmark are not played by its protocol.
+fn departures(report: &Report) -> Vec<Remark> {
+    let mut found: Vec<(String, Vec<&Run>)> = Vec::new();
+    for run in report.systems.iter().flat_map(System::runs) {
+        let (GameName::Benchmark(_), Some(protocol)) = (&run.game, &run.protocol) else {
+            continue;
+        };
+        for (label, has, asked) in protocol.departures() {
+            let text = format!(
+                "{label} {}, the benchmark's are {}",
+                plain(has),
+                plain(asked)
+            );
+            match found.iter_mut().find(|(other, _)| *other == text) {
+                Some((_, runs)) => runs.push(run),
+                None => found.push((text, vec![run])),
+            }
+        }
+    }
+    let remark = |(text, runs): (String, Vec<&Run>)| warning(format!("{text}: {}", names(&runs)));
+    found.into_iter().map(remark).collect()
+}
+
+fn plain(number: f64) -> String {
+    fixed(number, if number.fract() == 0.0 { 0 } else { 2 })
+}
+
+fn listed(runs: &[Run], is: impl Fn(&Run) -> bool) -> Option<String> {
+    let found: Vec<_> = runs.iter().filter(|run| is(run)).collect();
+    (!found.is_empty()).then(|| names(&found))
+}
+
+/// At most a few by name.
+fn names(runs: &[&Run]) -> String {
+    const FEW: usize = 6;
+    let mut names: Vec<_> = runs.iter().take(FEW).map(|run| run.name.clone()).collect();
+    if runs.len() > FEW {
+        names.push(format!("{} more", runs.len() - FEW));
+    }
+    names.join(", ")
+}
+
+pub fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
