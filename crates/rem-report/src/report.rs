@@ -16,6 +16,8 @@ const PROFILE_REPLICATES: usize = 2_000;
 pub struct Report {
     /// All systems: those that are not token-based, then those that are, then the user's.
     pub systems: Vec<System>,
+    /// For each system, which of the colours and dashes it has in figures.
+    pub looks: Vec<usize>,
     /// What the systems with scores on the benchmark are compared on: the games that all of them have.
     pub games: Vec<&'static Game>,
     /// Of the systems with scores on the benchmark, if they share a game.
@@ -82,6 +84,7 @@ impl Report {
             panels: curves::panels(&systems, &bootstrap),
             comparisons: Vec::new(),
             remarks: Vec::new(),
+            looks: looks(&systems),
             thresholds,
             games,
             systems,
@@ -106,6 +109,18 @@ impl Report {
         };
         has(Family::TokenBased) && has(Family::Other)
     }
+}
+
+/// The first looks, solid lines among them, are for what the report is about: the user's systems, or else REM.
+fn looks(systems: &[System]) -> Vec<usize> {
+    let yours = systems.iter().any(System::is_yours);
+    let mut order: Vec<usize> = (0..systems.len()).collect();
+    order.sort_by_key(|&index| match yours {
+        true => !systems[index].is_yours(),
+        false => systems[index].name != "REM",
+    });
+    let look = |index| order.iter().position(|other| *other == index);
+    (0..systems.len()).filter_map(look).collect()
 }
 
 /// In the order of the table; equal names are refused.
@@ -263,6 +278,12 @@ mod tests {
         let report = report(&["ablations"]);
         assert_eq!(report.games.len(), 8);
         assert!(!report.has_two_families());
+    }
+
+    #[test]
+    fn what_it_is_about_has_the_first_look() {
+        assert_eq!(report(&["simple", "iris", "rem"]).looks, [1, 2, 0]);
+        assert_eq!(report(&["simple", "iris"]).looks, [0, 1]);
     }
 
     #[test]

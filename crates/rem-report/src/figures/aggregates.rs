@@ -20,7 +20,7 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
         .enumerate()
         .map(|(index, summary)| Row {
             label: report.system(summary).name.clone(),
-            series: summary.system,
+            look: report.looks[summary.system],
             ruled: index > 0 && family(index) != family(index - 1),
         });
     let room = match canvas.size {

@@ -24,7 +24,7 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
     for (index, panel) in report.panels.iter().enumerate() {
         let left = (index % columns) as f64 * (width + GAP);
         let top = (index / columns) as f64 * (HEIGHT + AROUND);
-        draw_panel(&mut svg, panel, (left, top), width);
+        draw_panel(&mut svg, report, panel, (left, top), width);
     }
     let bottom = report.panels.len().div_ceil(columns) as f64 * (HEIGHT + AROUND);
     let mut systems: Vec<usize> = Vec::new();
@@ -35,7 +35,7 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
     }
     let entries: Vec<_> = systems
         .iter()
-        .map(|system| (*system, report.systems[*system].name.as_str()))
+        .map(|system| (report.looks[*system], report.systems[*system].name.as_str()))
         .collect();
     let legend = legend::draw(
         &mut svg,
@@ -52,7 +52,7 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
     )
 }
 
-fn draw_panel(svg: &mut Svg, panel: &Panel, (left, top): (f64, f64), width: f64) {
+fn draw_panel(svg: &mut Svg, report: &Report, panel: &Panel, (left, top): (f64, f64), width: f64) {
     let above = top + 26.0;
     let (low, high) = range(panel);
     // A reference far from all curves would make these flat: it is only named.
@@ -70,7 +70,7 @@ fn draw_panel(svg: &mut Svg, panel: &Panel, (left, top): (f64, f64), width: f64)
         .iter()
         .map(|(_, label)| font::width(label, SMALL))
         .fold(0.0, f64::max);
-    let (start, end) = (left + 22.0 + widest + 6.0, left + width - 10.0);
+    let (start, end) = (left + 22.0 + widest + 6.0, left + width - 16.0);
     let title = font::fitted(&panel.title, TEXT, end - start);
     svg.text(
         ((start + end) / 2.0, top + 15.0),
@@ -127,13 +127,13 @@ fn draw_panel(svg: &mut Svg, panel: &Panel, (left, top): (f64, f64), width: f64)
         Ink::Muted,
     );
     for curve in &panel.curves {
-        draw_curve(svg, curve, &across, &up);
+        draw_curve(svg, curve, report.looks[curve.system], &across, &up);
     }
     draw_references(svg, panel, &up, near, (start, end), above);
 }
 
-fn draw_curve(svg: &mut Svg, curve: &Curve, across: &Axis, up: &Axis) {
-    let ink = Ink::Series(curve.system);
+fn draw_curve(svg: &mut Svg, curve: &Curve, look: usize, across: &Axis, up: &Axis) {
+    let ink = Ink::Series(look);
     let place = |steps: u64, score: f64| (across.place(steps as f64), up.place(score));
     for run in &curve.runs {
         let points: Vec<_> = run
@@ -165,7 +165,7 @@ fn draw_curve(svg: &mut Svg, curve: &Curve, across: &Axis, up: &Axis) {
         .map(|(steps, e)| place(*steps, e.value))
         .collect();
     let thick = Stroke {
-        dashes: dashes(curve.system),
+        dashes: dashes(look),
         ..Stroke::new(ink, 2.4)
     };
     svg.path(&points, thick);

@@ -14,7 +14,7 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
     let name = |index: usize| &report.systems[index].name;
     let rows = pairs.iter().enumerate().map(|(index, pair)| Row {
         label: format!("{} > {}", name(pair.x), name(pair.y)),
-        series: pair.y,
+        look: report.looks[pair.y],
         ruled: index > 0 && pairs[index - 1].x != pair.x,
     });
     let room = match canvas.size {

@@ -17,8 +17,8 @@ pub struct Rows {
 
 pub struct Row {
     pub label: String,
-    /// Whose colour it has.
-    pub series: usize,
+    /// Its colour.
+    pub look: usize,
     /// A line above it.
     pub ruled: bool,
 }
@@ -130,7 +130,7 @@ impl Rows {
             if row.ruled {
                 svg.line((left, y), (right, y), Stroke::new(Ink::Muted, 1.0));
             }
-            draw_estimate(svg, &axis, row.series, value.as_ref(), y + height / 2.0);
+            draw_estimate(svg, &axis, row.look, value.as_ref(), y + height / 2.0);
             y += height;
         }
         svg.line(
@@ -141,8 +141,8 @@ impl Rows {
     }
 }
 
-fn draw_estimate(svg: &mut Svg, axis: &Axis, series: usize, estimate: Option<&Estimate>, y: f64) {
-    let ink = Ink::Series(series);
+fn draw_estimate(svg: &mut Svg, axis: &Axis, look: usize, estimate: Option<&Estimate>, y: f64) {
+    let ink = Ink::Series(look);
     let Some(estimate) = estimate else {
         let left = axis.place(axis.low);
         svg.text(

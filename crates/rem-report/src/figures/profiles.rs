@@ -57,7 +57,7 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
         let below: Vec<_> = ends(|interval| interval.low).map(place).collect();
         band.extend(below.into_iter().rev());
         if !band.is_empty() {
-            svg.area(&band, Ink::Series(*system), 0.15);
+            svg.area(&band, Ink::Series(report.looks[*system]), 0.15);
         }
     }
     for (system, profile) in &curves {
@@ -66,8 +66,8 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
             .map(|(t, e)| (across.place(*t), up.place(e.value)))
             .collect();
         let stroke = Stroke {
-            dashes: dashes(*system),
-            ..Stroke::new(Ink::Series(*system), 2.2)
+            dashes: dashes(report.looks[*system]),
+            ..Stroke::new(Ink::Series(report.looks[*system]), 2.2)
         };
         svg.path(&points, stroke);
     }
@@ -92,7 +92,7 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
     );
     let entries: Vec<_> = curves
         .iter()
-        .map(|(system, _)| (*system, report.systems[*system].name.as_str()))
+        .map(|(system, _)| (report.looks[*system], report.systems[*system].name.as_str()))
         .collect();
     let legend = legend::draw(&mut svg, &entries, (left, below + 10.0), right - left, TEXT);
     svg.finish(

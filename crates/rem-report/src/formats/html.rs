@@ -161,7 +161,7 @@ fn remarks(remarks: &[Remark]) -> Markup {
             @for remark in remarks {
                 @match remark.weight {
                     Weight::Warning => li.warning { strong { "Warning: " } (remark.text) "." },
-                    Weight::Note => li { (remark.text) "." },
+                    Weight::Note => li { strong { "Note: " } (remark.text) "." },
                 }
             }
         }
@@ -189,9 +189,9 @@ fn draw(report: &Report, figure: &Figure) -> Markup {
 /// A table that is wider than the screen scrolls by itself, also by keyboard.
 fn table_in_box(table: &Table) -> Markup {
     html! {
+        p.caption id={ "table-" (table.name) } { (table.caption) }
         div.scroll role="region" tabindex="0" aria-labelledby={ "table-" (table.name) } {
-            table {
-                caption id={ "table-" (table.name) } { (table.caption) }
+            table aria-labelledby={ "table-" (table.name) } {
                 thead {
                     @if !table.groups.is_empty() {
                         tr {
@@ -203,7 +203,7 @@ fn table_in_box(table: &Table) -> Markup {
                     }
                     tr {
                         @for (column, title) in table.columns.iter().enumerate() {
-                            th scope="col" class=[number_class(table, column)] { (title) }
+                            th scope="col" class=[class(table, column)] { (title) }
                         }
                     }
                 }
@@ -218,14 +218,20 @@ fn table_row(table: &Table, row: &Row) -> Markup {
         tr class=[row.ruled.then_some("ruled")] {
             @for (column, cell) in row.cells.iter().enumerate() {
                 @if column == 0 { th scope="row" { (marked(cell)) } }
-                @else { td class=[number_class(table, column)] { (marked(cell)) } }
+                @else { td class=[class(table, column)] { (marked(cell)) } }
             }
         }
     }
 }
 
-fn number_class(table: &Table, column: usize) -> Option<&'static str> {
-    (column > 0 && table.is_numeric(column)).then_some("number")
+fn class(table: &Table, column: usize) -> Option<&'static str> {
+    let is_long = |row: &Row| row.cells[column].text.chars().count() > 40;
+    match column {
+        0 => None,
+        _ if table.is_numeric(column) => Some("number"),
+        _ if table.rows.iter().any(is_long) => Some("prose"),
+        _ => None,
+    }
 }
 
 fn marked(cell: &Cell) -> Markup {
