@@ -6,7 +6,7 @@ use rem_stats::Scores;
 use rem_stats::baselines::Family;
 
 use crate::error::{Error, Result};
-use crate::run::{Run, is_scores_of_run, name_of};
+use crate::run::{Run, is_scores_of_run, name_of_parent};
 use crate::system::{Origin, System};
 
 /// How deep runs are looked for below a folder.
@@ -124,7 +124,7 @@ impl Reader {
     }
 
     fn add_run(&mut self, name: Option<String>, dir: &Path) -> Result<()> {
-        let name = name.unwrap_or_else(|| name_of(&dir.join("..")));
+        let name = name.unwrap_or_else(|| name_of_parent(dir));
         let place = dir.canonicalize().map_err(Error::file("read", dir))?;
         let known = self.found.iter().any(|found| match found {
             Found::Runs(_, runs) => runs.iter().any(|run| run.path == place),

@@ -1,5 +1,6 @@
 //! What a reader of the numbers must know.
 
+use rem_stats::Game;
 use rem_stats::baselines::Family;
 
 use crate::protocol::{Bearing, Protocol};
@@ -40,6 +41,7 @@ pub fn of(report: &Report, said: Vec<String>) -> Vec<Remark> {
     }
     remarks.extend(protocols(report));
     remarks.extend(departures(report));
+    remarks.extend(paper(report));
     if report.systems.iter().any(|system| !system.is_yours()) {
         remarks.push(note(
             "published scores are as their sources give them; by what protocol they were played is not known here".into(),
@@ -70,22 +72,31 @@ fn games(report: &Report) -> Option<Remark> {
         .iter()
         .filter(|s| s.scores.is_some())
         .collect();
-    let compared = report.games.len();
-    match compared {
-        _ if on_benchmark.is_empty() => None,
+    let fewer = on_benchmark.iter().filter(|system| {
+        let games = system
+            .scores
+            .iter()
+            .flat_map(|scores| scores.games())
+            .count();
+        games < Game::benchmark().len()
+    });
+    let fewer: Vec<_> = fewer.map(|system| system.name.as_str()).collect();
+    match report.games.len() {
+        _ if fewer.is_empty() => None,
         0 => Some(warning(
             "the systems have no game in common: there are no aggregates, only the scores of each game".into(),
         )),
-        26 => None,
-        _ => {
+        compared => {
             let titles: Vec<_> = report.games.iter().map(|game| game.title()).collect();
             Some(note(format!(
-                "aggregates are over {}, not the benchmark's 26: {}",
+                "aggregates are over {}, not the benchmark's {}: {}; the others are missing from {}",
                 match on_benchmark.len() {
                     1 => counted(compared, "game"),
                     _ => format!("the {} that all systems have", counted(compared, "game")),
                 },
-                titles.join(", ")
+                Game::benchmark().len(),
+                titles.join(", "),
+                fewer.join(", ")
             )))
         }
     }
@@ -95,34 +106,19 @@ fn scores(report: &Report, system: &System) -> Vec<Remark> {
     let name = &system.name;
     let mut remarks = Vec::new();
     if let Some(scores) = &system.scores {
-        let coverage = scores.coverage();
-        let fewer =
-            coverage.games < 26 && (system.is_yours() || report.games.len() == coverage.games);
-        let uneven = coverage.fewest_runs != coverage.most_runs;
+        let runs = |game: &&Game| scores.of(game).map_or(0, <[f64]>::len);
+        let compared = || report.games.iter().map(runs);
+        let (fewest, most) = (compared().min().unwrap_or(0), compared().max().unwrap_or(0));
         if system.has_means_only() {
             remarks.push(note(format!(
                 "{name} is published as one number a game: no intervals, and no interquartile mean, optimality gap, profile or probability of improvement"
             )));
-        } else if fewer || uneven {
-            let missing = if coverage.missing.len() > 13 {
-                " (the others are missing)"
-            } else {
-                ""
-            };
-            let text = coverage.to_string();
-            let text = if missing.is_empty() {
-                &text
-            } else {
-                text.split(';').next().unwrap_or(&text)
-            };
-            let weighs = if uneven {
-                "; every game weighs the same"
-            } else {
-                ""
-            };
-            remarks.push(note(format!("{name}: {text}{missing}{weighs}")));
+        } else if fewest != most {
+            remarks.push(note(format!(
+                "{name} has {fewest} to {most} runs of a game; every game weighs the same"
+            )));
         }
-        if system.is_yours() && coverage.most_runs == 1 {
+        if system.is_yours() && scores.coverage().most_runs == 1 {
             remarks.push(warning(format!(
                 "{name} has one score a game: nothing can be said of how its runs spread, and if these are means of runs, its interquartile mean and optimality gap are not those of the runs"
             )));
@@ -134,6 +130,20 @@ fn scores(report: &Report, system: &System) -> Vec<Remark> {
         )));
     }
     remarks
+}
+
+/// Where every number of a table of the paper is met: there is nothing else that would tell.
+fn paper(report: &Report) -> impl Iterator<Item = Remark> {
+    let met = report
+        .comparisons
+        .iter()
+        .filter(|comparison| comparison.differences.is_empty());
+    met.map(|comparison| {
+        note(format!(
+            "all {} numbers that the REM paper prints for these systems in its table of {} are met",
+            comparison.compared, comparison.table
+        ))
+    })
 }
 
 fn runs(system: &System) -> Vec<Remark> {

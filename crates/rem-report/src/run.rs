@@ -88,10 +88,19 @@ impl Run {
 }
 
 /// The last part of a path, also of `.` and `..`.
-pub fn name_of(path: &Path) -> String {
-    let whole = path.canonicalize().unwrap_or_else(|_| path.into());
-    let name = whole.file_name().unwrap_or(whole.as_os_str());
-    name.to_string_lossy().into_owned()
+fn name_of(path: &Path) -> String {
+    let named = path.file_name().map(ToOwned::to_owned);
+    let name = named.or_else(|| path.canonicalize().ok()?.file_name().map(ToOwned::to_owned));
+    name.unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The name of the folder that `dir` lies in, as it was typed: links are not followed.
+pub fn name_of_parent(dir: &Path) -> String {
+    match (dir.file_name(), dir.parent()) {
+        (Some(_), Some(parent)) if parent.as_os_str().is_empty() => name_of(Path::new(".")),
+        (Some(_), Some(parent)) => name_of(parent),
+        _ => name_of(&dir.join("..")),
+    }
 }
 
 /// Whether this is the text of a run's `scores.json`, and not of scores by game.
@@ -232,6 +241,20 @@ mod tests {
         let found = at_each_step(&[score(10, 1.0), score(20, 2.0), score(20, 3.0)]);
         let expected = [(10, 1.0), (20, 3.0)].map(|(steps, mean)| Evaluation { steps, mean });
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn names_of_folders() {
+        assert_eq!(name_of_parent(Path::new("a/runs/pong")), "runs");
+        assert_eq!(name_of_parent(Path::new("runs/pong/")), "runs");
+        let here = std::env::current_dir().unwrap();
+        let here = here.file_name().unwrap().to_str().unwrap();
+        assert_eq!(name_of_parent(Path::new("pong")), here);
+        assert_eq!(name_of_parent(Path::new("src/.")), here);
+        assert_eq!(
+            name_of_parent(Path::new("src/..")),
+            name_of(Path::new(".."))
+        );
     }
 
     #[test]

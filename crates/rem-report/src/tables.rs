@@ -408,7 +408,7 @@ pub fn runs(report: &Report) -> Table {
                 run.name.as_str().into(),
                 system.name.as_str().into(),
                 run.game.to_string().into(),
-                Cell::number(run.seed as f64, 0),
+                run.seed.to_string().into(),
                 number(run.score, 3),
                 Cell::number(run.last_steps() as f64, 0),
                 number(

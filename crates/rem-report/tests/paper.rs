@@ -133,4 +133,9 @@ fn other_games_or_systems_are_not_compared_with_the_paper() {
         "the ablation is in the paper's table, STORM is not"
     );
     assert_eq!(report.comparisons[0].compared, 13);
+    let said = rem_report::terminal(&report, rem_report::Style::Plain);
+    assert!(
+        said.contains("all 13 numbers that the REM paper prints"),
+        "{said}"
+    );
 }

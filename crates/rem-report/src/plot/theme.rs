@@ -16,6 +16,8 @@ pub enum Ink {
     /// Of axes and their numbers.
     Muted,
     Grid,
+    /// Of links on the page.
+    Link,
     /// Of a system; there are so many colours that these repeat, with other dashes.
     Series(usize),
 }
@@ -43,16 +45,23 @@ const DASHES: [&str; 8] = [
 
 impl Theme {
     pub fn colour(self, ink: Ink) -> String {
-        let (series, [background, text, muted, grid]) = match self {
+        let (series, [background, text, muted, grid, link]) = match self {
             Self::Page => return format!("var(--{})", variable(ink)),
-            Self::Light => (LIGHT, ["#ffffff", "#1a1a1a", "#555555", "#dddddd"]),
-            Self::Dark => (DARK, ["#14171c", "#eaeaea", "#a9adb3", "#363b43"]),
+            Self::Light => (
+                LIGHT,
+                ["#ffffff", "#1a1a1a", "#555555", "#dddddd", "#093698"],
+            ),
+            Self::Dark => (
+                DARK,
+                ["#14171c", "#eaeaea", "#a9adb3", "#363b43", "#8fb4ff"],
+            ),
         };
         match ink {
             Ink::Background => background,
             Ink::Text => text,
             Ink::Muted => muted,
             Ink::Grid => grid,
+            Ink::Link => link,
             Ink::Series(index) => series[index % series.len()],
         }
         .into()
@@ -69,6 +78,7 @@ fn variable(ink: Ink) -> String {
         Ink::Text => "text".into(),
         Ink::Muted => "muted".into(),
         Ink::Grid => "grid".into(),
+        Ink::Link => "link".into(),
         Ink::Series(index) => format!("series-{}", index % LIGHT.len()),
     }
 }
@@ -76,7 +86,7 @@ fn variable(ink: Ink) -> String {
 /// The declarations of a theme's colours in CSS.
 pub fn variables(theme: Theme) -> String {
     let series = (0..LIGHT.len()).map(Ink::Series);
-    let inks = [Ink::Background, Ink::Text, Ink::Muted, Ink::Grid]
+    let inks = [Ink::Background, Ink::Text, Ink::Muted, Ink::Grid, Ink::Link]
         .into_iter()
         .chain(series);
     inks.map(|ink| format!("--{}:{};", variable(ink), theme.colour(ink)))
@@ -196,7 +206,7 @@ mod tests {
         for theme in [Theme::Light, Theme::Dark] {
             let against = |ink| contrast(&theme.colour(ink), &theme.colour(Ink::Background));
             assert!(
-                against(Ink::Text) > 7.0 && against(Ink::Muted) > 4.5,
+                against(Ink::Text) > 7.0 && against(Ink::Muted) > 4.5 && against(Ink::Link) > 4.5,
                 "{theme:?}"
             );
             for series in 0..8 {
