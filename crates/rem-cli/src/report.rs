@@ -60,11 +60,6 @@ pub fn run(args: ReportArgs) -> Result<()> {
         false => Style::Plain,
     };
     print!("{}", rem_report::terminal(&report, style));
-    eprintln!(
-        "wrote {}, {} tables (Markdown, LaTeX, CSV) in tables/ and {} figures (SVG and PNG, light and dark) in figures/",
-        written.page.display(),
-        written.tables,
-        written.figures
-    );
+    eprintln!("{written}");
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! A report as files.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -7,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::figures::{self, Canvas, Size};
 use crate::formats::{csv, html, latex, markdown};
 use crate::plot::theme::Theme;
+use crate::remarks::counted;
 use crate::report::Report;
 use crate::{png, tables};
 
@@ -21,6 +23,18 @@ pub struct Written {
     pub page: PathBuf,
     pub tables: usize,
     pub figures: usize,
+}
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(
+            f,
+            "wrote {}, {} (Markdown, LaTeX, CSV) and {} (SVG and PNG, light and dark)",
+            self.page.display(),
+            counted(self.tables, "table"),
+            counted(self.figures, "figure")
+        )
+    }
 }
 
 /// Writes the report into `out`, each file as a whole or not at all, the page last. Files of an older report that this

@@ -107,6 +107,8 @@ impl Protocol {
             None | Some(Value::Null) => "–".into(),
             Some(Value::Bool(true)) => "yes".into(),
             Some(Value::Bool(false)) => "no".into(),
+            // As much of a revision as tells it from others.
+            Some(Value::String(text)) if key == "git_revision" => text.chars().take(12).collect(),
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(list)) => {
                 let words = list

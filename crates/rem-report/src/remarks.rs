@@ -177,7 +177,7 @@ fn runs(system: &System) -> Vec<Remark> {
     remarks
 }
 
-/// Where the protocols of the user's runs differ.
+/// Where the protocols of runs differ whose scores are put together or side by side.
 fn protocols(report: &Report) -> Vec<Remark> {
     let runs: Vec<(&Run, &Protocol)> = report
         .systems
@@ -187,47 +187,37 @@ fn protocols(report: &Report) -> Vec<Remark> {
         .collect();
     let mut remarks = Vec::new();
     for key in Protocol::keys(runs.iter().map(|(_, protocol)| *protocol)) {
-        // The built-in games have settings of their own; what the scores mean matters among runs of a game, or of the
-        // benchmark.
+        let value = |protocol: &Protocol| protocol.text(&key.key);
+        let differs = |(run, protocol): &&(&Run, &Protocol)| {
+            runs.iter()
+                .any(|(other, others)| together(run, other) && value(protocol) != value(others))
+        };
         let mut values: Vec<(String, Vec<&Run>)> = Vec::new();
-        for (run, protocol) in &runs {
-            let comparable = runs
-                .iter()
-                .any(|(other, _)| other.path != run.path && same_benchmark(run, other));
-            if key.bearing == Bearing::Meaning && !comparable {
-                continue;
-            }
-            let value = protocol.text(&key.key);
+        for (run, protocol) in runs.iter().filter(differs) {
+            let value = value(protocol);
             match values.iter_mut().find(|(other, _)| *other == value) {
                 Some((_, with)) => with.push(run),
                 None => values.push((value, vec![run])),
             }
         }
-        let differ = match key.bearing {
-            Bearing::Meaning => values.iter().enumerate().any(|(index, (_, with))| {
-                let others = values[index + 1..].iter().flat_map(|(_, others)| others);
-                with.iter()
-                    .any(|run| others.clone().any(|other| same_benchmark(run, other)))
-            }),
-            Bearing::Making | Bearing::Game => values.len() > 1,
-        };
-        if differ {
-            let parts: Vec<_> = values
-                .iter()
-                .map(|(value, with)| format!("{value} ({})", names(with)))
-                .collect();
-            let text = format!("protocols differ in {}: {}", key.label, parts.join(", "));
-            remarks.push(match key.bearing {
-                Bearing::Meaning => warning(text),
-                Bearing::Making | Bearing::Game => note(text),
-            });
+        if values.is_empty() {
+            continue;
         }
+        let parts: Vec<_> = values
+            .iter()
+            .map(|(value, with)| format!("{value} ({})", names(with)))
+            .collect();
+        let text = format!("protocols differ in {}: {}", key.label, parts.join(", "));
+        remarks.push(match key.bearing {
+            Bearing::Meaning => warning(text),
+            Bearing::Making | Bearing::Game => note(text),
+        });
     }
     remarks
 }
 
-/// Whether the scores of the two are put together or side by side.
-fn same_benchmark(a: &Run, b: &Run) -> bool {
+/// All runs on the benchmark, and all of one other game.
+fn together(a: &Run, b: &Run) -> bool {
     match (&a.game, &b.game) {
         (GameName::Benchmark(_), GameName::Benchmark(_)) => true,
         (a, b) => a == b,

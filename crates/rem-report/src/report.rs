@@ -111,13 +111,19 @@ impl Report {
     }
 }
 
-/// The first looks, solid lines among them, are for what the report is about: the user's systems, or else REM.
+/// The first looks, solid lines among them, are for what the report is about: the user's systems, or else REM. Looks
+/// repeat some time: systems that have no lines come last.
 fn looks(systems: &[System]) -> Vec<usize> {
     let yours = systems.iter().any(System::is_yours);
     let mut order: Vec<usize> = (0..systems.len()).collect();
-    order.sort_by_key(|&index| match yours {
-        true => !systems[index].is_yours(),
-        false => systems[index].name != "REM",
+    order.sort_by_key(|&index| {
+        let system = &systems[index];
+        let is_subject = if yours {
+            system.is_yours()
+        } else {
+            system.name == "REM"
+        };
+        (!is_subject, system.has_means_only())
     });
     let look = |index| order.iter().position(|other| *other == index);
     (0..systems.len()).filter_map(look).collect()
@@ -189,7 +195,7 @@ fn thresholds(systems: &[System], matrices: &[(usize, Matrix)]) -> Vec<f64> {
     (0..=steps).map(|step| step as f64 * STEP).collect()
 }
 
-/// The user's systems against all others; without any, REM or else the last one.
+/// The user's systems against all others, each pair once; without any, REM or else the last one.
 fn improvements(
     systems: &[System],
     matrices: &[(usize, Matrix)],
@@ -213,7 +219,7 @@ fn improvements(
         .into_iter()
         .flat_map(|x| with_runs.iter().map(move |y| (x, y)));
     pairs
-        .filter(|(x, y)| x.0 != y.0)
+        .filter(|(x, y)| x.0 != y.0 && !(systems[y.0].is_yours() && y.0 < x.0))
         .map(|(x, y)| Improvement {
             x: x.0,
             y: y.0,
@@ -283,7 +289,7 @@ mod tests {
     #[test]
     fn what_it_is_about_has_the_first_look() {
         assert_eq!(report(&["simple", "iris", "rem"]).looks, [1, 2, 0]);
-        assert_eq!(report(&["simple", "iris"]).looks, [0, 1]);
+        assert_eq!(report(&["storm", "simple", "iris"]).looks, [2, 0, 1]);
     }
 
     #[test]

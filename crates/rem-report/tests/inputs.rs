@@ -319,3 +319,21 @@ fn mistakes_are_answered_by_file_and_key() {
         "it belongs to the run",
     );
 }
+
+#[test]
+fn two_systems_of_the_user_are_compared_once() {
+    let place = tempfile::tempdir().unwrap();
+    let files = ["a", "b"].map(|name| {
+        let path = place.path().join(format!("{name}.json"));
+        fs::write(&path, r#"{"Pong": [1, 2], "Boxing": [3, 4]}"#).unwrap();
+        path
+    });
+    let report = quick(&[&files[0], &files[1]], &["rem"]).unwrap();
+    let pairs: Vec<_> = report
+        .improvements
+        .iter()
+        .map(|pair| (pair.x, pair.y))
+        .collect();
+    // REM, a, b: a and b against REM, a against b.
+    assert_eq!(pairs, [(1, 0), (1, 2), (2, 0)]);
+}

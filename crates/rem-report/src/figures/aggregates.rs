@@ -32,7 +32,7 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
         Size::Wide => 4,
         Size::Narrow => 1,
     };
-    const GAP: f64 = 14.0;
+    const GAP: f64 = 20.0;
     // Half of a number may stand beyond the last tick.
     const MARGIN: f64 = 8.0;
     let left = rows.width;

@@ -193,7 +193,7 @@ fn draw_references(
                 above + HEIGHT - 5.0
             };
             let text = format!("{name} {} {arrow}", fixed(*score, 1).replace('-', "−"));
-            svg.text((end - 3.0, y), &text, SMALL, Anchor::End, Ink::Muted);
+            svg.text_on_lines((end - 3.0, y), &text, SMALL, Anchor::End, Ink::Muted);
             taken.push(y);
             continue;
         }
@@ -212,7 +212,7 @@ fn draw_references(
         };
         let places = [y - 4.0, y + SMALL, y - 4.0 - SMALL * 1.4, y + SMALL * 2.4];
         if let Some(place) = places.into_iter().find(free) {
-            svg.text((end - 3.0, place), name, SMALL, Anchor::End, Ink::Muted);
+            svg.text_on_lines((end - 3.0, place), name, SMALL, Anchor::End, Ink::Muted);
             taken.push(place);
         }
     }

@@ -49,10 +49,19 @@ pub fn table(table: &Table, style: Style) -> String {
         Style::Plain if table.has_marks() => 2,
         _ => 0,
     };
+    // A title may be as wide as what is below it, or as a short word.
+    let titles: Vec<Vec<String>> = (0..table.columns.len())
+        .map(|column| {
+            let cells = table.rows.iter().map(|row| width(&row.cells[column].text));
+            let room = cells.max().unwrap_or(0).max(12);
+            let lines = wrap(&table.columns[column], room, "");
+            lines.lines().map(str::to_owned).collect()
+        })
+        .collect();
     let widths: Vec<usize> = (0..table.columns.len())
         .map(|column| {
             let cells = table.rows.iter().map(|row| row.cells[column].text.as_str());
-            let all = cells.chain([table.columns[column].as_str()]);
+            let all = cells.chain(titles[column].iter().map(String::as_str));
             all.map(width).max().unwrap_or(0) + if column > 0 { marks } else { 0 }
         })
         .collect();
@@ -60,8 +69,15 @@ pub fn table(table: &Table, style: Style) -> String {
     if let Some(line) = groups(table, &widths) {
         text.push_str(&line);
     }
-    let titles = table.columns.iter().map(|title| title.as_str().into());
-    line(&mut text, table, &widths, &Row::new(titles), style, marks);
+    let tallest = titles.iter().map(Vec::len).max().unwrap_or(1);
+    for index in 0..tallest {
+        let part = |lines: &Vec<String>| {
+            let from_top = (index + lines.len()).checked_sub(tallest);
+            from_top.map_or(Cell::default(), |line| lines[line].clone().into())
+        };
+        let row = Row::new(titles.iter().map(part));
+        line(&mut text, table, &widths, &row, style, marks);
+    }
     let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1));
     text.push_str(&format!("{rule}\n"));
     for row in &table.rows {
@@ -192,6 +208,24 @@ Pong  -1.2    20.0*_
 Mean     –     3.0
 ";
         assert_eq!(table(&example(), Style::Plain), expected);
+    }
+
+    #[test]
+    fn long_titles_are_broken() {
+        let mut long = example();
+        long.columns[2] = "Controller without action inputs".into();
+        let expected = "\
+Example
+              Both
+              Controller
+                 without
+                  action
+Game   Δ-A        inputs
+──────────────────────────
+Pong  -1.2          20.0*_
+";
+        let found = table(&long, Style::Plain);
+        assert!(found.starts_with(expected), "{found}");
     }
 
     #[test]

@@ -119,6 +119,24 @@ impl Svg {
         );
     }
 
+    /// On lines, which keep away from the letters.
+    pub fn text_on_lines(
+        &mut self,
+        (x, y): (f64, f64),
+        text: &str,
+        size: f64,
+        anchor: Anchor,
+        ink: Ink,
+    ) {
+        let halo = self.theme.colour(Ink::Background);
+        let place = format!(
+            r#"x="{}" y="{}" stroke="{halo}" stroke-width="3" stroke-linejoin="round" paint-order="stroke""#,
+            short(x),
+            short(y)
+        );
+        self.write_text(&place, text, size, anchor, ink);
+    }
+
     /// From below to above, with its middle at the point.
     pub fn upright_text(&mut self, (x, y): (f64, f64), text: &str, size: f64, ink: Ink) {
         let place = format!(
