@@ -24,11 +24,13 @@ use std::path::PathBuf;
 
 use rem_stats::Bootstrap;
 
+pub use curves::{Curve, Panel};
 pub use error::{Error, Result};
 pub use files::{Written, write};
 pub use formats::html::page as html;
 pub use formats::terminal::{Style, report as terminal};
 pub use paper::{Comparison, Difference, Of};
+pub use remarks::{Remark, Weight};
 pub use report::{Improvement, Report, Summary};
 pub use system::{Origin, System};
 pub use table::{Cell, Marks, Row, Table};

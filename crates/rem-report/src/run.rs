@@ -115,12 +115,20 @@ pub fn is_scores_of_run(text: &str) -> bool {
     serde_json::from_str::<Keys>(text).is_ok()
 }
 
+fn is_json(text: &str) -> bool {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+}
+
 fn parse(file: &Path, text: &str) -> Result<ScoresFile> {
     let broken = |reason: String| {
         Error::Input {
         path: file.into(),
         reason,
-        hint: "it belongs to the run, which writes it anew after each epoch; leave the run out if it is damaged".into(),
+hint: match is_scores_of_run(text) || !is_json(text) {
+            true => "it belongs to the run, which writes it anew after each epoch; leave the run out if it is damaged",
+            false => "if these are scores by game, name the file itself and not its folder",
+        }
+        .into(),
     }
     };
     let mut json = serde_json::Deserializer::from_str(text);

@@ -312,6 +312,17 @@ fn mistakes_are_answered_by_file_and_key() {
         r#"{"game": "pong", "seed": 1, "evaluations": [], "final": null}"#,
     )
     .unwrap();
+    fs::write(run.join("scores.json"), r#"{"Pong": [1]}"#).unwrap();
+    refused(
+        &[&run],
+        "broken/scores.json`: missing field `game`",
+        "name the file itself",
+    );
+    fs::write(
+        run.join("scores.json"),
+        r#"{"game": "pong", "seed": 1, "evaluations": [], "final": null}"#,
+    )
+    .unwrap();
     fs::write(run.join("protocol.json"), "{").unwrap();
     refused(
         &[&run],
