@@ -1,14 +1,15 @@
 //! The tables of a report.
 
+mod games;
+mod runs;
+
 use rem_stats::baselines::Family;
-use rem_stats::{Distribution, Estimate, Game, Metric};
+use rem_stats::{Estimate, Metric};
 
 use crate::main_table::{self, Label};
-use crate::protocol::Protocol;
 use crate::remarks::counted;
 use crate::report::Report;
-use crate::run::{GameName, Run};
-use crate::system::{Origin, System};
+use crate::system::Origin;
 use crate::table::{Cell, Row, Table, fixed};
 
 /// Those that have something in them, in the order of the report.
@@ -17,11 +18,11 @@ pub fn all(report: &Report) -> Vec<Table> {
         main(report),
         aggregates(report),
         improvement(report),
-        further_games(report),
-        other_games(report),
+        games::further(report),
+        games::other(report),
         paper(report),
-        runs(report),
-        protocols(report),
+        runs::runs(report),
+        runs::protocols(report),
         systems(report),
     ];
     tables
@@ -217,119 +218,6 @@ pub fn percent(report: &Report) -> String {
     format!("{}%", fixed(100.0 * report.bootstrap.level, 0))
 }
 
-/// Games of the benchmark that one of the user's systems has, and not all systems.
-pub fn further_games(report: &Report) -> Table {
-    let on_benchmark: Vec<_> = report
-        .systems
-        .iter()
-        .filter(|system| system.scores.is_some())
-        .collect();
-    let has = |system: &System, game: &Game| {
-        system
-            .scores
-            .as_ref()
-            .is_some_and(|scores| scores.of(game).is_some())
-    };
-    let further = Game::benchmark().iter().filter(|game| {
-        let of_yours = on_benchmark
-            .iter()
-            .any(|system| system.is_yours() && has(system, game));
-        of_yours && !report.games.contains(game)
-    });
-    let rows = further.map(|game| {
-        let scores = on_benchmark.iter().map(|system| {
-            let runs = system.scores.as_ref().and_then(|scores| scores.of(game));
-            runs.map_or(Cell::none(), |runs| {
-                Cell::number(Distribution::of(runs).mean, 1)
-            })
-        });
-        let players = [
-            game.title().into(),
-            Cell::number(game.random(), 1),
-            Cell::number(game.human(), 1),
-        ];
-        Row::new(players.into_iter().chain(scores))
-    });
-    let names = on_benchmark.iter().map(|system| system.name.clone());
-    Table {
-        name: "further-games",
-        title: "Further games".into(),
-        caption: "Games of the benchmark that not all systems have: mean scores, in no aggregate."
-            .into(),
-        groups: Vec::new(),
-        columns: ["Game", "Random", "Human"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain(names)
-            .collect(),
-        rows: rows.collect(),
-    }
-}
-
-/// Games that no human score is known of.
-pub fn other_games(report: &Report) -> Table {
-    let mut rows = Vec::new();
-    for system in &report.systems {
-        let mut games: Vec<&GameName> = Vec::new();
-        let others = system
-            .runs()
-            .iter()
-            .filter(|run| matches!(run.game, GameName::Other(_)));
-        for run in others {
-            if !games.contains(&&run.game) {
-                games.push(&run.game);
-            }
-        }
-        for game in games {
-            rows.extend(other_game(system, game));
-        }
-    }
-    Table {
-        name: "other-games",
-        title: "Games without a human score".into(),
-        caption: "Raw scores of finished runs; SD is that of the sample. Random and scripted players as in the runs' protocols."
-            .into(),
-        groups: Vec::new(),
-        columns: ["Game", "System", "Runs", "Mean", "SD", "Lowest", "Highest", "Random", "Scripted"]
-            .map(str::to_owned)
-            .into(),
-        rows,
-    }
-}
-
-fn other_game(system: &System, game: &GameName) -> Option<Row> {
-    let runs: Vec<&Run> = system
-        .runs()
-        .iter()
-        .filter(|run| run.game == *game)
-        .collect();
-    let scores: Vec<f64> = runs.iter().filter_map(|run| run.score).collect();
-    if scores.is_empty() {
-        return None;
-    }
-    let scored = Distribution::of(&scores);
-    // The random player differs a little from seed to seed.
-    let mean_of = |key| {
-        let values: Vec<f64> = runs
-            .iter()
-            .filter_map(|run| run.protocol.as_ref()?.number(key))
-            .collect();
-        (!values.is_empty()).then(|| Distribution::of(&values).mean)
-    };
-    let number = |value: Option<f64>| value.map_or(Cell::none(), |value| Cell::number(value, 3));
-    Some(Row::new([
-        game.to_string().into(),
-        system.name.as_str().into(),
-        Cell::number(scores.len() as f64, 0),
-        number(Some(scored.mean)),
-        number(scored.standard_deviation),
-        number(Some(scored.lowest())),
-        number(Some(scored.highest())),
-        number(mean_of("random_player")),
-        number(mean_of("scripted_player")),
-    ]))
-}
-
 pub fn paper(report: &Report) -> Table {
     let differences = report.comparisons.iter().flat_map(|comparison| {
         comparison
@@ -369,83 +257,6 @@ pub fn paper(report: &Report) -> Table {
         columns: ["Table", "Row", "System", "Printed", "Here", "Why"]
             .map(str::to_owned)
             .into(),
-        rows: rows.collect(),
-    }
-}
-
-/// The distinct protocols of all runs, each with its letter: what follows from the game is left out.
-fn distinct(report: &Report) -> Vec<&Protocol> {
-    let mut distinct: Vec<&Protocol> = Vec::new();
-    for run in report.systems.iter().flat_map(System::runs) {
-        if let Some(protocol) = &run.protocol
-            && !distinct.iter().any(|other| other.agrees(protocol))
-        {
-            distinct.push(protocol);
-        }
-    }
-    distinct
-}
-
-fn letter(index: usize) -> String {
-    match u8::try_from(index) {
-        Ok(small @ 0..26) => char::from(b'A' + small).to_string(),
-        _ => format!("P{}", index + 1),
-    }
-}
-
-pub fn runs(report: &Report) -> Table {
-    let distinct = distinct(report);
-    let mut rows = Vec::new();
-    for system in &report.systems {
-        for run in system.runs() {
-            let number = |value: Option<f64>, decimals| {
-                value.map_or(Cell::none(), |value| Cell::number(value, decimals))
-            };
-            let protocol = run.protocol.as_ref();
-            let of = protocol
-                .and_then(|protocol| distinct.iter().position(|other| other.agrees(protocol)));
-            rows.push(Row::new([
-                run.name.as_str().into(),
-                system.name.as_str().into(),
-                run.game.to_string().into(),
-                run.seed.to_string().into(),
-                number(run.score, 3),
-                Cell::number(run.last_steps() as f64, 0),
-                number(
-                    protocol.and_then(|protocol| protocol.number("random_player")),
-                    3,
-                ),
-                of.map_or(Cell::none(), |index| letter(index).into()),
-            ]));
-        }
-    }
-    Table {
-        name: "runs",
-        title: "Runs".into(),
-        caption: "Each run with its final score (a dash: not finished), the steps of its last evaluation, the random player by its protocol, and the protocol itself.".into(),
-        groups: Vec::new(),
-        columns: ["Run", "System", "Game", "Seed", "Score", "Steps", "Random", "Protocol"].map(str::to_owned).into(),
-        rows,
-    }
-}
-
-pub fn protocols(report: &Report) -> Table {
-    let distinct = distinct(report);
-    let rows = Protocol::keys(distinct.iter().copied())
-        .into_iter()
-        .map(|key| {
-            let values = distinct
-                .iter()
-                .map(|protocol| Cell::from(protocol.text(&key.key)));
-            Row::new([key.label.as_str().into()].into_iter().chain(values))
-        });
-    let letters = (0..distinct.len()).map(letter);
-    Table {
-        name: "protocols",
-        title: "Protocols".into(),
-        caption: "What the scores of the runs mean; what follows from the game is left out.".into(),
-        groups: Vec::new(),
-        columns: ["Setting".to_owned()].into_iter().chain(letters).collect(),
         rows: rows.collect(),
     }
 }
