@@ -11,6 +11,7 @@ mod config;
 mod doctor;
 mod eval;
 mod import;
+mod report;
 mod show;
 mod train;
 
@@ -41,6 +42,7 @@ enum Command {
     Config(config::ConfigArgs),
     Bench(bench::BenchArgs),
     Doctor(doctor::DoctorArgs),
+    Report(report::ReportArgs),
 }
 
 /// Where a config comes from.
@@ -112,28 +114,33 @@ fn main() -> ExitCode {
         Command::Config(args) => config::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Report(args) => report::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&error);
+            complain(&error);
             ExitCode::FAILURE
         }
     }
 }
 
 /// One line of what went wrong, and one of what to do about it.
-fn report(error: &anyhow::Error) {
+fn complain(error: &anyhow::Error) {
     let mut stderr = std::io::stderr().lock();
     let (red, dim, reset) = match stderr.is_terminal() {
         true => ("\x1b[1;31m", "\x1b[2m", "\x1b[0m"),
         false => ("", "", ""),
     };
     let _ = writeln!(stderr, "{red}error:{reset} {error}");
-    let hint = error
-        .downcast_ref::<rem::error::Error>()
-        .and_then(|e| e.hint());
-    if let Some(hint) = hint {
+    if let Some(hint) = hint(error) {
         let _ = writeln!(stderr, "{dim}hint:{reset} {hint}");
     }
+}
+
+fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<rem_report::Error>() {
+        return Some(error.hint());
+    }
+    error.downcast_ref::<rem::error::Error>()?.hint()
 }

@@ -1,0 +1,62 @@
+//! `rem report` on what `rem train` leaves: the two meet at the files of a run.
+
+mod support;
+
+use std::fs;
+
+use support::*;
+
+#[test]
+fn a_finished_run_and_published_scores() {
+    let place = place();
+    let run = place.path().join("mine/catch-seed1");
+    succeeds(&mut debug_run(&run, SHORT));
+    let scores = place.path().join("theirs.json");
+    fs::write(&scores, r#"{"Pong": [20.5, 18.0], "Boxing": [80, 85]}"#).unwrap();
+    let out = place.path().join("report");
+    let output = succeeds(
+        rem()
+            .arg("report")
+            .args([&run, &scores])
+            .args(["--against", "rem,iris", "--replicates", "200", "--out"])
+            .arg(&out),
+    );
+    let (told, text) = (stderr(&output), stdout(&output));
+    assert!(told.contains("report.html, "), "{told}");
+    for part in ["IQM (↑)", "theirs", "catch", "games without a human score"] {
+        assert!(text.contains(part), "no {part} in {text}");
+    }
+    // The score and the protocol of the run have arrived.
+    let runs = fs::read_to_string(out.join("tables/runs.csv")).unwrap();
+    let scores = fs::read_to_string(run.join("scores.json")).unwrap();
+    let last = scores.split("\"final\"").nth(1).unwrap();
+    let (seed, mean) = (numbers(&scores, "seed")[0], numbers(last, "mean")[0]);
+    let line = format!("catch-seed1,mine,catch,{seed},{mean},");
+    assert!(runs.contains(&line), "no {line} in {runs}");
+    let protocols = fs::read_to_string(out.join("tables/protocols.csv")).unwrap();
+    for line in ["precision,f32", "device,flex", "frame skip,1"] {
+        assert!(protocols.contains(line), "{protocols}");
+    }
+}
+
+#[test]
+fn mistakes_are_one_line_of_error_and_one_of_hint() {
+    let place = place();
+    let out = place.path().join("report");
+    let scores = place.path().join("my.json");
+    fs::write(&scores, r#"{"Pogn": [1]}"#).unwrap();
+    let (error, hint) = refused(rem().arg("report").arg(&scores).arg("--out").arg(&out));
+    assert!(
+        error.contains("my.json`: `Pogn` is not a game of the benchmark"),
+        "{error}"
+    );
+    assert!(hint.contains("did you mean `Pong`"), "{hint}");
+    let (error, hint) = refused(
+        rem()
+            .args(["report", "--against", "strom", "--out"])
+            .arg(&out),
+    );
+    assert_eq!(error, "there are no published scores of `strom`");
+    assert_eq!(hint, "did you mean `storm`?");
+    assert!(!out.exists());
+}

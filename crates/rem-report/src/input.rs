@@ -1,0 +1,266 @@
+//! What is named on the command line, read.
+
+use std::path::{Path, PathBuf};
+
+use rem_stats::Scores;
+use rem_stats::baselines::Family;
+
+use crate::error::{Error, Result};
+use crate::run::{Run, is_scores_of_run, name_of_parent};
+use crate::system::{Origin, System};
+
+/// How deep runs are looked for below a folder.
+const DEPTH: usize = 3;
+
+/// The user's systems, and what should be said about how they were read.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    pub systems: Vec<System>,
+    pub remarks: Vec<String>,
+}
+
+/// Reads runs, folders of runs and JSON files of scores, each maybe as `NAME=PATH`.
+///
+/// A JSON is a system, named after its file. Runs are a system with all others of the same name, which is that of the
+/// folder that they lie in.
+pub fn read(arguments: &[PathBuf]) -> Result<Inputs> {
+    let mut reader = Reader::default();
+    for argument in arguments {
+        let (name, path) = split(argument);
+        reader.read(name, &path)?;
+    }
+    reader.finish()
+}
+
+/// Systems that are not token-based, by the names that they have been given.
+pub fn not_token_based(systems: &mut [System], names: &[String]) -> Result<()> {
+    for name in names {
+        let system = systems
+            .iter_mut()
+            .find(|system| system.name.eq_ignore_ascii_case(name));
+        match system {
+            Some(system) => system.family = Family::Other,
+            None => {
+                let names: Vec<_> = systems
+                    .iter()
+                    .map(|system| format!("`{}`", system.name))
+                    .collect();
+                return Err(Error::UnknownSystem {
+                    name: name.clone(),
+                    hint: match names.is_empty() {
+                        true => "you have named no runs and no files".into(),
+                        false => format!("there is {}", names.join(" and ")),
+                    },
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `NAME=PATH`, unless there is a file of that whole name.
+fn split(argument: &Path) -> (Option<String>, PathBuf) {
+    let named = argument
+        .to_str()
+        .filter(|_| !argument.exists())
+        .and_then(|text| text.split_once('='));
+    match named {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() && !name.contains('/') => {
+            (Some(name.into()), path.into())
+        }
+        _ => (None, argument.into()),
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    /// In the order of the command line.
+    found: Vec<Found>,
+    remarks: Vec<String>,
+}
+
+enum Found {
+    Scores(String, PathBuf, Scores),
+    Runs(String, Vec<Run>),
+}
+
+impl Reader {
+    fn read(&mut self, name: Option<String>, path: &Path) -> Result<()> {
+        let about = std::fs::metadata(path).map_err(Error::file("read", path))?;
+        if about.is_dir() {
+            return self.read_dir(name, path);
+        }
+        let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
+        let is_of_run = path.file_name().is_some_and(|file| file == "scores.json");
+        if is_of_run && is_scores_of_run(&text) {
+            let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+            return self.add_run(name, dir.unwrap_or(Path::new(".")));
+        }
+        let scores = Scores::from_json(&path.display().to_string(), &text)?;
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = name.unwrap_or_else(|| stem.into_owned());
+        self.found.push(Found::Scores(name, path.into(), scores));
+        Ok(())
+    }
+
+    fn read_dir(&mut self, name: Option<String>, dir: &Path) -> Result<()> {
+        if Run::is_in(dir) {
+            return self.add_run(name, dir);
+        }
+        let mut runs = Vec::new();
+        find_runs(dir, DEPTH, &mut runs)?;
+        if runs.is_empty() {
+            return Err(Error::Input {
+                path: dir.into(),
+                reason: "there are no runs in it".into(),
+                hint: "name a run of `rem train`, a folder of them, or a JSON file of scores"
+                    .into(),
+            });
+        }
+        for run in runs {
+            self.add_run(name.clone(), &run)?;
+        }
+        Ok(())
+    }
+
+    fn add_run(&mut self, name: Option<String>, dir: &Path) -> Result<()> {
+        let name = name.unwrap_or_else(|| name_of_parent(dir));
+        let place = dir.canonicalize().map_err(Error::file("read", dir))?;
+        let known = self.found.iter().any(|found| match found {
+            Found::Runs(_, runs) => runs.iter().any(|run| run.path == place),
+            Found::Scores(..) => false,
+        });
+        if known {
+            self.remarks
+                .push(format!("{} is named twice; it counts once", dir.display()));
+            return Ok(());
+        }
+        let Some(mut run) = Run::read(dir)? else {
+            self.remarks.push(format!(
+                "{} has no scores yet and is left out",
+                dir.display()
+            ));
+            return Ok(());
+        };
+        run.path = place;
+        for found in &mut self.found {
+            if let Found::Runs(other, runs) = found
+                && *other == name
+            {
+                runs.push(run);
+                return Ok(());
+            }
+        }
+        self.found.push(Found::Runs(name, vec![run]));
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Inputs> {
+        let systems = self.found.into_iter().map(|found| {
+            Ok(match found {
+                Found::Scores(name, file, scores) => System {
+                    name,
+                    family: Family::TokenBased,
+                    origin: Origin::File(file),
+                    scores: Some(scores),
+                },
+                Found::Runs(name, runs) => System::of_runs(name, runs)?,
+            })
+        });
+        Ok(Inputs {
+            systems: systems.collect::<Result<_>>()?,
+            remarks: self.remarks,
+        })
+    }
+}
+
+/// Directories of runs below `dir`, by name.
+fn find_runs(dir: &Path, depth: usize, runs: &mut Vec<PathBuf>) -> Result<()> {
+    let entries = std::fs::read_dir(dir).map_err(Error::file("read", dir))?;
+    let mut inside: Vec<PathBuf> = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(Error::file("read", dir))?;
+        inside.push(entry.path());
+    }
+    inside.sort();
+    for path in inside.into_iter().filter(|path| path.is_dir()) {
+        if Run::is_in(&path) {
+            runs.push(path);
+        } else if depth > 1 {
+            find_runs(&path, depth - 1, runs)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn run(dir: &Path, game: &str, seed: u64, score: f64) {
+        fs::create_dir_all(dir).unwrap();
+        let score =
+            format!(r#"{{"epoch": 2, "steps": 100, "mean": {score}, "returns": [{score}]}}"#);
+        let scores = format!(
+            r#"{{"game": "{game}", "seed": {seed}, "evaluations": [{score}], "final": {score}}}"#
+        );
+        fs::write(dir.join("scores.json"), scores).unwrap();
+    }
+
+    fn names(inputs: &Inputs) -> Vec<&str> {
+        inputs
+            .systems
+            .iter()
+            .map(|system| system.name.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn runs_are_systems_by_the_folder_they_lie_in() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        run(&at("rem/pong-1"), "pong", 1, 3.0);
+        run(&at("rem/pong-2"), "pong", 2, 5.0);
+        run(&at("variant/catch-1"), "catch", 1, 1.0);
+        let all = read(&[place.path().into()]).unwrap();
+        assert_eq!(names(&all), ["rem", "variant"]);
+        let pong = rem_stats::Game::named("pong").unwrap();
+        assert_eq!(
+            all.systems[0].scores.as_ref().unwrap().of(pong),
+            Some(&[3.0, 5.0][..])
+        );
+        assert!(all.systems[1].scores.is_none());
+
+        let single = read(&[at("rem/pong-2"), at("rem/pong-1/scores.json")]).unwrap();
+        assert_eq!(names(&single), ["rem"]);
+        assert_eq!(single.systems[0].runs()[0].seed, 1);
+
+        let twice = read(&[at("rem"), at("rem/pong-1")]).unwrap();
+        assert_eq!(twice.systems[0].runs().len(), 2);
+        assert!(twice.remarks[0].ends_with("is named twice; it counts once"));
+    }
+
+    #[test]
+    fn names_can_be_given() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("a=b.json");
+        fs::write(&file, r#"{"Pong": [1]}"#).unwrap();
+        assert_eq!(names(&read(std::slice::from_ref(&file)).unwrap()), ["a=b"]);
+        let named = PathBuf::from(format!("mine={}", file.display()));
+        assert_eq!(names(&read(&[named]).unwrap()), ["mine"]);
+    }
+
+    #[test]
+    fn what_is_not_there_and_what_is_empty() {
+        let place = tempfile::tempdir().unwrap();
+        let error = read(&[place.path().join("absent")]).unwrap_err();
+        assert!(error.to_string().starts_with("cannot read `"), "{error}");
+        assert_eq!(error.hint(), "is the path right?");
+        let error = read(&[place.path().into()]).unwrap_err();
+        assert!(
+            error.to_string().ends_with("there are no runs in it"),
+            "{error}"
+        );
+    }
+}

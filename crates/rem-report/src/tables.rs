@@ -1,0 +1,301 @@
+//! The tables of a report.
+
+mod games;
+mod runs;
+
+use rem_stats::baselines::Family;
+use rem_stats::{Estimate, Metric};
+
+use crate::main_table::{self, Label};
+use crate::remarks::counted;
+use crate::report::Report;
+use crate::system::Origin;
+use crate::table::{Cell, Row, Table, fixed};
+
+/// Those that have something in them, in the order of the report.
+pub fn all(report: &Report) -> Vec<Table> {
+    let tables = [
+        main(report),
+        aggregates(report),
+        improvement(report),
+        games::further(report),
+        games::other(report),
+        paper(report),
+        runs::runs(report),
+        runs::protocols(report),
+        systems(report),
+    ];
+    tables
+        .into_iter()
+        .filter(|table| !table.rows.is_empty())
+        .collect()
+}
+
+/// Every name that a table can have, for files of an older report.
+pub const NAMES: [&str; 9] = [
+    "main",
+    "aggregates",
+    "improvement",
+    "further-games",
+    "other-games",
+    "paper",
+    "runs",
+    "protocols",
+    "systems",
+];
+
+pub fn main(report: &Report) -> Table {
+    let rows = main_table::rows(report).into_iter().map(|row| {
+        let number = |value: Option<f64>| {
+            value.map_or(Cell::none(), |value| Cell::number(value, row.decimals))
+        };
+        let values = row.values.iter().zip(&row.marks);
+        let values = values.map(|(value, marks)| number(*value).marked(*marks));
+        let players = [
+            row.label.title().into(),
+            number(row.random),
+            number(row.human),
+        ];
+        Row {
+            cells: players.into_iter().chain(values).collect(),
+            ruled: row.label == Label::Superhuman,
+        }
+    });
+    let names = report
+        .summaries
+        .iter()
+        .map(|summary| report.system(summary).name.clone());
+    let columns = ["Game", "Random", "Human"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(names);
+    let marks = if report.has_two_families() {
+        "Bold: the best of the token-based systems. Underlined: the best of all."
+    } else {
+        "Bold: the best."
+    };
+    let means_only = report
+        .summaries
+        .iter()
+        .any(|summary| report.system(summary).has_means_only());
+    let dash = if means_only {
+        " A dash: not to be had from means of runs."
+    } else {
+        ""
+    };
+    Table {
+        name: "main",
+        title: "Scores and human-normalised metrics".into(),
+        caption: format!(
+            "Mean score of each system's runs on {}, and metrics of human-normalised scores. {marks}{dash}",
+            counted(report.games.len(), "game")
+        ),
+        groups: groups(report),
+        columns: columns.collect(),
+        rows: rows.collect(),
+    }
+}
+
+fn groups(report: &Report) -> Vec<(String, usize)> {
+    let mut groups = vec![(String::new(), 3)];
+    for summary in &report.summaries {
+        let system = report.system(summary);
+        let title = match (system.is_yours(), system.family) {
+            (true, _) => "Yours",
+            (false, Family::Other) => "Not token-based",
+            (false, Family::TokenBased) => "Token-based",
+        };
+        match groups.last_mut() {
+            Some((last, columns)) if last == title => *columns += 1,
+            _ => groups.push((title.into(), 1)),
+        }
+    }
+    groups
+}
+
+pub fn aggregates(report: &Report) -> Table {
+    let columns = Metric::ALL.map(|metric| Label::Metric(metric).title());
+    let rows = report.summaries.iter().map(|summary| {
+        let metrics = summary
+            .metrics
+            .iter()
+            .map(|estimate| estimate.as_ref().map_or(Cell::none(), with_interval));
+        Row::new(
+            [report.system(summary).name.as_str().into()]
+                .into_iter()
+                .chain(metrics),
+        )
+    });
+    Table {
+        name: "aggregates",
+        title: format!("Aggregates with {} intervals", percent(report)),
+        caption: format!(
+            "Human-normalised, over {}; {} stratified bootstrap replicates. A dash: there are no scores of single runs.",
+            counted(report.games.len(), "game"),
+            report.bootstrap.replicates
+        ),
+        groups: Vec::new(),
+        columns: ["System".to_owned()].into_iter().chain(columns).collect(),
+        rows: rows.collect(),
+    }
+}
+
+/// The same for programs: intervals in columns of their own.
+pub fn aggregates_in_columns(report: &Report) -> Table {
+    let columns = Metric::ALL.iter().flat_map(|metric| {
+        let name = Label::Metric(*metric).name();
+        [
+            name.to_owned(),
+            format!("{name}, low"),
+            format!("{name}, high"),
+        ]
+    });
+    let rows = report.summaries.iter().map(|summary| {
+        let metrics = summary.metrics.iter().flat_map(|estimate| match estimate {
+            None => [Cell::none(), Cell::none(), Cell::none()],
+            Some(estimate) => estimate_cells(estimate),
+        });
+        let superhuman = Cell::number(summary.superhuman as f64, 0);
+        Row::new(
+            [report.system(summary).name.as_str().into(), superhuman]
+                .into_iter()
+                .chain(metrics),
+        )
+    });
+    let names = ["System", "Superhuman"].map(str::to_owned);
+    Table {
+        columns: names.into_iter().chain(columns).collect(),
+        rows: rows.collect(),
+        ..aggregates(report)
+    }
+}
+
+fn with_interval(estimate: &Estimate) -> Cell {
+    let value = fixed(estimate.value, 3);
+    match estimate.interval {
+        Some(interval) => format!(
+            "{value} ({} to {})",
+            fixed(interval.low, 3),
+            fixed(interval.high, 3)
+        )
+        .into(),
+        None => value.into(),
+    }
+}
+
+fn estimate_cells(estimate: &Estimate) -> [Cell; 3] {
+    let end = |value: Option<f64>| value.map_or(Cell::none(), |value| Cell::number(value, 3));
+    [
+        Cell::number(estimate.value, 3),
+        end(estimate.interval.map(|interval| interval.low)),
+        end(estimate.interval.map(|interval| interval.high)),
+    ]
+}
+
+pub fn improvement(report: &Report) -> Table {
+    let rows = report.improvements.iter().map(|improvement| {
+        let name = |index: usize| Cell::from(report.systems[index].name.as_str());
+        let [value, low, high] = estimate_cells(&improvement.estimate);
+        Row::new([name(improvement.x), name(improvement.y), value, low, high])
+    });
+    Table {
+        name: "improvement",
+        title: "Probability of improvement".into(),
+        caption: format!(
+            "How likely a run of X beats a run of Y on a game drawn at random from {}, a tie being half a win; {} bootstrap intervals.",
+            report.games.len(),
+            percent(report)
+        ),
+        groups: Vec::new(),
+        columns: ["X", "Y", "P(X > Y)", "low", "high"]
+            .map(str::to_owned)
+            .into(),
+        rows: rows.collect(),
+    }
+}
+
+pub fn percent(report: &Report) -> String {
+    format!("{}%", fixed(100.0 * report.bootstrap.level, 0))
+}
+
+pub fn paper(report: &Report) -> Table {
+    let differences = report.comparisons.iter().flat_map(|comparison| {
+        comparison
+            .differences
+            .iter()
+            .map(move |difference| (comparison.table, difference))
+    });
+    let rows = differences.map(|(table, difference)| {
+        Row::new([
+            table.into(),
+            difference.row.as_str().into(),
+            difference.system.as_str().into(),
+            difference.printed.as_str().into(),
+            difference.ours.as_deref().unwrap_or("–").into(),
+            difference.why.unwrap_or("").into(),
+        ])
+    });
+    let compared: Vec<_> = report
+        .comparisons
+        .iter()
+        .map(|comparison| {
+            let same = comparison.compared - comparison.numbers_that_differ();
+            format!(
+                "{same} of {} in its table of {}",
+                comparison.compared, comparison.table
+            )
+        })
+        .collect();
+    Table {
+        name: "paper",
+        title: "Differences from the paper".into(),
+        caption: format!(
+            "Of the numbers that the REM paper prints for these systems, we get {}.",
+            compared.join(" and ")
+        ),
+        groups: Vec::new(),
+        columns: ["Table", "Row", "System", "Printed", "Here", "Why"]
+            .map(str::to_owned)
+            .into(),
+        rows: rows.collect(),
+    }
+}
+
+pub fn systems(report: &Report) -> Table {
+    let rows = report.systems.iter().map(|system| {
+        let coverage = match &system.scores {
+            _ if system.has_means_only() => "26 games, one mean each".into(),
+            Some(scores) => scores.coverage().to_string(),
+            None => "no game of the benchmark".into(),
+        };
+        let source = match &system.origin {
+            Origin::Published(baseline) => baseline.source.to_owned(),
+            Origin::File(file) => file
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            Origin::Runs(runs) => counted(runs.len(), "run"),
+        };
+        let family = match system.family {
+            Family::TokenBased => "token-based",
+            Family::Other => "not token-based",
+        };
+        Row::new([
+            system.name.as_str().into(),
+            family.into(),
+            coverage.into(),
+            source.into(),
+        ])
+    });
+    Table {
+        name: "systems",
+        title: "Systems and sources".into(),
+        caption: "Where the scores are from, and what of the benchmark they cover.".into(),
+        groups: Vec::new(),
+        columns: ["System", "Family", "Scores", "Source"]
+            .map(str::to_owned)
+            .into(),
+        rows: rows.collect(),
+    }
+}

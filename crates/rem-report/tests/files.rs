@@ -1,0 +1,138 @@
+//! What is written: all of it, whole, and again the same.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use rem_report::write;
+use support::{quick, runs};
+
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if path.is_dir() {
+            let inside = self::files(&path).into_iter();
+            files.extend(inside.map(|(file, bytes)| (format!("{name}/{file}"), bytes)));
+        } else {
+            files.insert(name, fs::read(&path).unwrap());
+        }
+    }
+    files
+}
+
+fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
+    String::from_utf8(files[name].clone()).unwrap()
+}
+
+#[test]
+fn all_formats_and_nothing_else() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = runs(place.path());
+    let out = place.path().join("deep/report");
+    let report = quick(&[&dir], &["rem", "storm"]).unwrap();
+    let written = write(&report, &out).unwrap();
+    assert_eq!((written.tables, written.figures), (7, 4));
+    assert_eq!(written.page, out.join("report.html"));
+    let first = files(&out);
+    for table in [
+        "main",
+        "aggregates",
+        "improvement",
+        "other-games",
+        "runs",
+        "protocols",
+        "systems",
+    ] {
+        for ending in ["md", "tex", "csv"] {
+            assert!(
+                first.contains_key(&format!("tables/{table}.{ending}")),
+                "{table}.{ending}"
+            );
+        }
+    }
+    for data in ["scores", "profiles", "curves"] {
+        assert!(first.contains_key(&format!("tables/{data}.csv")), "{data}");
+    }
+    for figure in ["aggregates", "profiles", "improvement", "curves"] {
+        for theme in ["light", "dark"] {
+            assert!(text(&first, &format!("figures/{figure}-{theme}.svg")).starts_with("<svg "));
+            assert!(first[&format!("figures/{figure}-{theme}.png")].starts_with(b"\x89PNG"));
+        }
+    }
+    assert_eq!(first.len(), 7 * 3 + 3 + 4 * 4 + 1);
+    write(&report, &out).unwrap();
+    assert!(files(&out) == first, "a second time makes other bytes");
+}
+
+#[test]
+fn files_of_an_older_report_go_and_others_stay() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = runs(place.path());
+    let out = place.path().join("report");
+    write(&quick(&[&dir], &["rem"]).unwrap(), &out).unwrap();
+    fs::write(out.join("tables/notes.txt"), "mine").unwrap();
+    write(&quick(&[], &["rem", "iris"]).unwrap(), &out).unwrap();
+    let after = files(&out);
+    assert!(
+        !after.contains_key("figures/curves-light.svg") && !after.contains_key("tables/runs.md")
+    );
+    assert_eq!(text(&after, "tables/notes.txt"), "mine");
+}
+
+#[test]
+fn a_place_that_cannot_be_written_to_is_named() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("taken");
+    fs::write(&file, "x").unwrap();
+    let error = write(&quick(&[], &["rem"]).unwrap(), &file).unwrap_err();
+    assert!(error.to_string().starts_with("cannot create `"), "{error}");
+    assert_eq!(error.hint(), "name another folder by `--out`");
+}
+
+#[test]
+fn tables_hold_every_digit_and_the_marks() {
+    let place = tempfile::tempdir().unwrap();
+    let out = place.path().join("report");
+    write(&quick(&[], &["paper"]).unwrap(), &out).unwrap();
+    let files = files(&out);
+    let rows = |name: &str| {
+        text(&files, name)
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        rows("tables/main.csv")
+            .iter()
+            .any(|row| row.starts_with("IQM (↑),0,1,0.12"))
+    );
+    let scores = rows("tables/scores.csv");
+    // 26 games with 5 runs of five systems and the means of one.
+    assert_eq!(scores.len(), 1 + 26 * (5 * 5 + 1));
+    assert!(
+        scores
+            .iter()
+            .any(|row| row.starts_with("STORM,Pong,mean,11.3,"))
+    );
+    let latex = text(&files, "tables/main.tex");
+    assert!(latex.contains("Assault & 222.4 & 742.0 & 527.2 & 705.6 & 682.6 & 801.0 & 1524.4 & \\underline{\\textbf{1764.2}} \\\\"));
+    assert!(latex.contains("\\multicolumn{4}{c}{Not token-based} & \\multicolumn{2}{c}{Token-based} \\\\\n\\cmidrule(lr){4-7} \\cmidrule(lr){8-9}"));
+    let markdown = text(&files, "tables/main.md");
+    assert!(markdown.contains(
+        "| Alien | 227.8 | 7127.7 | 616.9 | 959.4 | 674.6 | <ins>983.6</ins> | 420.0 | **607.2** |"
+    ));
+}
+
+#[test]
+fn names_of_systems_cannot_break_out_of_the_page() {
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("<script>alert(1)<!--&.json");
+    fs::write(&file, r#"{"Pong": [1, 2]}"#).unwrap();
+    let page = rem_report::html(&quick(&[&file], &["rem"]).unwrap());
+    assert!(!page.contains("<script") && !page.contains("<!--"));
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;!--&amp;"));
+}

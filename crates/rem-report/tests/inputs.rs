@@ -1,0 +1,350 @@
+//! Any mix of runs and files: what is compared, what is left out, and what is said about it.
+
+mod support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rem_report::{Report, Request, Style, tables, terminal};
+use serde_json::json;
+use support::{Run, quick, runs};
+
+/// Prose may be broken into lines.
+fn said(report: &Report) -> String {
+    let text = terminal(report, Style::Plain);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn assert_says(report: &Report, part: &str) {
+    let said = said(report);
+    assert!(said.contains(part), "no `{part}` in {said}");
+}
+
+fn names(report: &Report) -> Vec<&str> {
+    report
+        .systems
+        .iter()
+        .map(|system| system.name.as_str())
+        .collect()
+}
+
+#[test]
+fn runs_beside_published_systems() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = runs(place.path());
+    let report = quick(&[&dir], &["rem", "storm"]).unwrap();
+    assert_eq!(names(&report), ["STORM", "REM", "ours"]);
+    let titles: Vec<_> = report.games.iter().map(|game| game.title()).collect();
+    assert_eq!(titles, ["Boxing", "MsPacman", "Pong"]);
+    assert_says(
+        &report,
+        "aggregates are over the 3 games that all systems have, not the benchmark's 26: Boxing, MsPacman, Pong; the others are missing from ours",
+    );
+    assert_says(
+        &report,
+        "ours has 2 to 3 runs of a game; every game weighs the same",
+    );
+    assert_says(
+        &report,
+        "ours: not finished, and so in the curves only: ms_pacman-seed3",
+    );
+    assert_says(
+        &report,
+        "ours: games without a human score, and so in no aggregate: catch-seed1, catch-seed2",
+    );
+    assert_says(&report, "STORM is published as one number a game");
+    // Boxing of seed 1 to 3: 0.4, 0.6 and 0.8 of human.
+    let ours = report.summaries.last().unwrap();
+    assert!((ours.means[0] - 0.6 * 12.1).abs() < 1e-9);
+    assert_eq!(report.improvements.len(), 1);
+    let names: Vec<_> = tables(&report).iter().map(|table| table.name).collect();
+    assert_eq!(
+        names,
+        [
+            "main",
+            "aggregates",
+            "improvement",
+            "other-games",
+            "runs",
+            "protocols",
+            "systems"
+        ]
+    );
+    // All of the benchmark, three of its games, and catch.
+    assert_eq!(report.panels.len(), 5);
+}
+
+#[test]
+fn one_comparison_for_games_and_catch_alone_needs_none() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = runs(place.path());
+    let request = |inputs: Vec<PathBuf>| Request {
+        inputs,
+        replicates: 100,
+        ..Request::default()
+    };
+    let all = request(vec![dir.clone()]).report().unwrap();
+    assert_eq!(names(&all).len(), 7, "the paper's systems are the default");
+    let catch = request(vec![dir.join("catch-seed1")]).report().unwrap();
+    assert_eq!(names(&catch), ["ours"]);
+    assert!(catch.summaries.is_empty() && catch.panels.len() == 1);
+    let names: Vec<_> = tables(&catch).iter().map(|table| table.name).collect();
+    assert_eq!(names, ["other-games", "runs", "protocols", "systems"]);
+    assert_eq!(request(Vec::new()).report().unwrap().games.len(), 26);
+}
+
+#[test]
+fn protocols_that_differ_are_warned_about() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("mine");
+    let run = |seed| Run {
+        game: "pong",
+        seed,
+        evaluations: &[(100_000, 3.0)],
+        finished: true,
+    };
+    run(1).write(&dir.join("a"), json!({}));
+    run(2).write(
+        &dir.join("b"),
+        json!({"sticky_actions": 0.25, "precision": "mixed"}),
+    );
+    run(2).write(&dir.join("c"), json!({"environment_steps": 50000}));
+    let report = quick(&[&dir], &["rem"]).unwrap();
+    assert_says(
+        &report,
+        "warning: protocols differ in sticky actions: 0.0 (a, c), 0.25 (b)",
+    );
+    assert_says(
+        &report,
+        "warning: protocols differ in environment steps: 100000 (a, b), 50000 (c)",
+    );
+    assert_says(
+        &report,
+        "note: protocols differ in precision: f32 (a, c), mixed (b)",
+    );
+    assert_says(
+        &report,
+        "warning: sticky actions 0.25, the benchmark's are 0: b",
+    );
+    assert_says(
+        &report,
+        "warning: environment steps 50000, the benchmark's are 100000: c",
+    );
+    assert_says(
+        &report,
+        "warning: mine: b and c are of the same game and seed: they are not independent runs",
+    );
+    let protocols = tables(&report)
+        .into_iter()
+        .find(|table| table.name == "protocols")
+        .unwrap();
+    assert_eq!(protocols.columns, ["Setting", "A", "B", "C"]);
+
+    // Catch has another frame skip than Pong, which is no difference of protocol.
+    let both = runs(place.path());
+    assert!(!said(&quick(&[&both], &["rem"]).unwrap()).contains("protocols differ in frame skip"));
+}
+
+#[test]
+fn files_of_scores_with_missing_games_and_unequal_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let one = write(
+        "one.json",
+        r#"{"Pong": [20, 10], "Boxing": [50], "Alien": [900, 800, 700]}"#,
+    );
+    let two = write("two.json", r#"{"pong": [15], "boxing": [30]}"#);
+    let report = quick(&[&one, &two], &["iris"]).unwrap();
+    assert_eq!(names(&report), ["IRIS", "one", "two"]);
+    assert_eq!(report.games.len(), 2);
+    assert_says(&report, "one has 1 to 2 runs of a game");
+    assert_says(&report, "warning: two has one score a game");
+    assert_says(&report, "one counts as token-based");
+    let further = tables(&report)
+        .into_iter()
+        .find(|table| table.name == "further-games")
+        .unwrap();
+    let cells: Vec<_> = further.rows[0]
+        .cells
+        .iter()
+        .map(|cell| cell.text.as_str())
+        .collect();
+    assert_eq!(cells, ["Alien", "227.8", "7127.7", "420.0", "800.0", "–"]);
+    assert!(report.summaries[2].metrics[0].unwrap().interval.is_none());
+
+    let apart = write("apart.json", r#"{"Qbert": [100, 200]}"#);
+    let report = quick(&[&two, &apart], &["none"]).unwrap();
+    assert!(report.summaries.is_empty());
+    assert_says(&report, "warning: the systems have no game in common");
+    assert_eq!(tables(&report)[0].rows.len(), 3);
+}
+
+#[test]
+fn a_system_that_is_not_token_based_is_never_bold() {
+    let place = tempfile::tempdir().unwrap();
+    let best = place.path().join("best.json");
+    fs::write(&best, r#"{"Pong": [21, 21], "Boxing": [100, 100]}"#).unwrap();
+    let report = |not_token_based: &[&str]| {
+        let request = Request {
+            inputs: vec![best.clone()],
+            against: Some(vec!["iris".into()]),
+            not_token_based: not_token_based
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect(),
+            replicates: 100,
+        };
+        request.report()
+    };
+    let marks = |report: &Report| {
+        tables(report)[0].rows[0]
+            .cells
+            .iter()
+            .map(|c| (c.marks.bold, c.marks.underline))
+            .collect::<Vec<_>>()
+    };
+    // Columns: game, random, human, IRIS, best.
+    assert_eq!(
+        marks(&report(&[]).unwrap())[3..],
+        [(false, false), (true, false)]
+    );
+    assert_eq!(
+        marks(&report(&["best"]).unwrap())[3..],
+        [(true, false), (false, true)]
+    );
+    let error = report(&["bets"]).unwrap_err();
+    assert_eq!(error.to_string(), "no system of yours is called `bets`");
+    assert_eq!(error.hint(), "there is `best`");
+}
+
+/// What is wrong, by its error and its hint.
+#[track_caller]
+fn refused(inputs: &[&Path], error: &str, hint: &str) {
+    let found = quick(inputs, &["rem"]).unwrap_err();
+    let message = found.to_string();
+    assert!(message.contains(error), "{message}");
+    assert!(found.hint().contains(hint), "{}", found.hint());
+}
+
+#[test]
+fn mistakes_are_answered_by_file_and_key() {
+    let place = tempfile::tempdir().unwrap();
+    let table = [
+        (
+            r#"{"Pong": [1"#,
+            "my.json`: cannot be read as scores: in `Pong`: EOF while parsing",
+            "scores look like",
+        ),
+        (
+            r#"[1, 2]"#,
+            "my.json`: cannot be read as scores: invalid type: sequence",
+            "scores look like",
+        ),
+        (
+            r#"{"Pogn": [1]}"#,
+            "my.json`: `Pogn` is not a game of the benchmark",
+            "did you mean `Pong`",
+        ),
+        (
+            r#"{"Pong": [1, "twelve"]}"#,
+            "my.json`: `Pong`, run 2: a score must be a number, and is the text \"twelve\"",
+            "scores look like",
+        ),
+        (
+            r#"{"Pong": [1, NaN]}"#,
+            "my.json`: cannot be read as scores: in `Pong`: NaN is no number in JSON, at line 1 column 14",
+            "leave out runs that have no score",
+        ),
+        (
+            r#"{"Pong": [null]}"#,
+            "my.json`: `Pong`, run 1: a score must be a number, and is null",
+            "scores look like",
+        ),
+        (
+            r#"{"Pong": []}"#,
+            "my.json`: `Pong` has an empty list of scores",
+            "leave out games",
+        ),
+        (
+            r#"{}"#,
+            "my.json`: there are no games in it",
+            "scores look like",
+        ),
+    ];
+    let file = place.path().join("my.json");
+    for (text, error, hint) in table {
+        fs::write(&file, text).unwrap();
+        refused(&[&file], error, hint);
+    }
+    fs::write(&file, [0xff, 0xfe]).unwrap();
+    refused(
+        &[&file],
+        "my.json`: stream did not contain valid UTF-8",
+        "is it a text file?",
+    );
+    refused(
+        &[&place.path().join("absent.json")],
+        "cannot read `",
+        "is the path right?",
+    );
+    let rem = place.path().join("rem.json");
+    fs::write(&rem, r#"{"Pong": [1]}"#).unwrap();
+    refused(&[&rem], "two systems are called `REM`", "my-REM=PATH");
+    let run = place.path().join("runs/broken");
+    fs::create_dir_all(&run).unwrap();
+    fs::write(
+        run.join("scores.json"),
+        r#"{"game": "pong", "seed": "one", "evaluations": [], "final": null}"#,
+    )
+    .unwrap();
+    refused(
+        &[&run],
+        "broken/scores.json`: `seed`: invalid type: string \"one\"",
+        "leave the run out",
+    );
+    fs::write(
+        run.join("scores.json"),
+        r#"{"game": "pong", "seed": 1, "evaluations": [], "final": null}"#,
+    )
+    .unwrap();
+    fs::write(run.join("scores.json"), r#"{"Pong": [1]}"#).unwrap();
+    refused(
+        &[&run],
+        "broken/scores.json`: missing field `game`",
+        "name the file itself",
+    );
+    fs::write(
+        run.join("scores.json"),
+        r#"{"game": "pong", "seed": 1, "evaluations": [], "final": null}"#,
+    )
+    .unwrap();
+    fs::write(run.join("protocol.json"), "{").unwrap();
+    refused(
+        &[&run],
+        "broken/protocol.json`: EOF",
+        "it belongs to the run",
+    );
+}
+
+#[test]
+fn two_systems_of_the_user_are_compared_once() {
+    let place = tempfile::tempdir().unwrap();
+    let files = ["a", "b"].map(|name| {
+        let path = place.path().join(format!("{name}.json"));
+        fs::write(&path, r#"{"Pong": [1, 2], "Boxing": [3, 4]}"#).unwrap();
+        path
+    });
+    let report = quick(&[&files[0], &files[1]], &["rem"]).unwrap();
+    let pairs: Vec<_> = report
+        .improvements
+        .iter()
+        .map(|pair| (pair.x, pair.y))
+        .collect();
+    // REM, a, b: a and b against REM, a against b.
+    assert_eq!(pairs, [(1, 0), (1, 2), (2, 0)]);
+}

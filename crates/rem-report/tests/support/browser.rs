@@ -1,0 +1,186 @@
+//! Chromium, driven over its DevTools protocol.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tungstenite::stream::MaybeTlsStream;
+use tungstenite::{Message, WebSocket};
+
+/// Longest time that the browser may take for one thing.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The browser that tests use: `REM_BROWSER`, or a Chromium on the path. Where there is none the test is skipped with a
+/// word, unless `REM_REQUIRE_BROWSER` is set, as it is in CI.
+pub fn find() -> Option<PathBuf> {
+    if let Some(named) = std::env::var_os("REM_BROWSER") {
+        return Some(named.into());
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let mut places = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
+    let found = places.find(|place| place.is_file());
+    if found.is_none() {
+        let required = std::env::var_os("REM_REQUIRE_BROWSER").is_some();
+        assert!(
+            !required,
+            "REM_REQUIRE_BROWSER is set, and there is no Chromium: install Debian's `chromium`"
+        );
+        eprintln!(
+            "SKIPPED: no Chromium on the path; install Debian's `chromium`, or name a browser by REM_BROWSER"
+        );
+    }
+    found
+}
+
+/// A browser with one empty page.
+pub struct Browser {
+    process: Child,
+    socket: WebSocket<MaybeTlsStream<TcpStream>>,
+    session: String,
+    calls: u64,
+    /// Everything that it told without being asked.
+    pub events: Vec<Value>,
+    _profile: TempDir,
+}
+
+impl Browser {
+    pub fn start(program: &Path) -> Self {
+        let profile = tempfile::tempdir().unwrap();
+        let mut process = Command::new(program)
+            .args([
+                "--headless=new",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+            ])
+            .args([
+                "--no-first-run",
+                "--disable-extensions",
+                "--disable-background-networking",
+            ])
+            .args(["--hide-scrollbars", "--remote-debugging-port=0"])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
+        let address = said
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.strip_prefix("DevTools listening on ")?.to_owned()))
+            .expect("the browser tells its address");
+        // It must not stop at a full pipe.
+        std::thread::spawn(move || said.for_each(drop));
+        let (socket, _) = tungstenite::connect(address).unwrap();
+        if let MaybeTlsStream::Plain(stream) = socket.get_ref() {
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        }
+        let mut browser = Self {
+            process,
+            socket,
+            session: String::new(),
+            calls: 0,
+            events: Vec::new(),
+            _profile: profile,
+        };
+        let target = browser.call("Target.createTarget", json!({"url": "about:blank"}));
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let session = browser.call("Target.attachToTarget", attach);
+        browser.session = session["sessionId"].as_str().unwrap().into();
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            browser.call(&format!("{domain}.enable"), json!({}));
+        }
+        browser
+    }
+
+    /// Calls a method and waits for its answer.
+    #[track_caller]
+    pub fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.calls += 1;
+        let id = self.calls;
+        let mut message = json!({"id": id, "method": method, "params": parameters});
+        if !self.session.is_empty() {
+            message["sessionId"] = self.session.as_str().into();
+        }
+        self.socket
+            .send(Message::text(message.to_string()))
+            .unwrap();
+        loop {
+            let mut answer = self.receive();
+            if answer["id"] == id {
+                assert!(answer.get("error").is_none(), "{method}: {answer}");
+                return answer["result"].take();
+            }
+            self.events.push(answer);
+        }
+    }
+
+    fn receive(&mut self) -> Value {
+        loop {
+            if let Message::Text(text) = self.socket.read().expect("the browser answers in time") {
+                return serde_json::from_str(&text).unwrap();
+            }
+        }
+    }
+
+    /// Opens a page of so many pixels and waits until it is loaded.
+    pub fn open(&mut self, page: &Path, (width, height): (u32, u32), scheme: &str) {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
+        self.call("Emulation.setDeviceMetricsOverride", size);
+        let dark = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        self.call("Emulation.setEmulatedMedia", dark);
+        let address = format!("file://{}", page.canonicalize().unwrap().display());
+        self.call("Page.navigate", json!({"url": address}));
+        let started = Instant::now();
+        while self.evaluate("document.readyState + location.protocol") != "completefile:" {
+            assert!(started.elapsed() < PATIENCE, "the page does not load");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The value of an expression of JavaScript.
+    #[track_caller]
+    pub fn evaluate(&mut self, expression: &str) -> Value {
+        let asked = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut answer = self.call("Runtime.evaluate", asked);
+        assert!(
+            answer.get("exceptionDetails").is_none(),
+            "{expression}: {answer}"
+        );
+        answer["result"]["value"].take()
+    }
+
+    /// The whole page as PNG, in the encoding of the protocol: base64.
+    pub fn screenshot(&mut self) -> String {
+        let whole = json!({"format": "png", "captureBeyondViewport": true});
+        let answer = self.call("Page.captureScreenshot", whole);
+        answer["data"].as_str().unwrap().to_owned()
+    }
+
+    /// What the console holds of errors and warnings, and what was asked of the network besides the page.
+    pub fn complaints(&self) -> Vec<&Value> {
+        let bad = |event: &&Value| match event["method"].as_str() {
+            Some("Runtime.exceptionThrown") => true,
+            Some("Runtime.consoleAPICalled") => true,
+            Some("Log.entryAdded") => true,
+            Some("Network.requestWillBeSent") => event["params"]["type"] != "Document",
+            _ => false,
+        };
+        self.events.iter().filter(bad).collect()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,249 @@
+//! How far could a statistic have come out otherwise, with other seeds?
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use crate::improvement::{Duels, probability_of_improvement};
+use crate::matrix::Matrix;
+use crate::metrics::Metric;
+use crate::profile::{Profile, profile};
+use crate::quantile::quantile;
+use crate::resample::Resample;
+
+/// Replicates that share a generator.
+const BLOCK: usize = 256;
+
+/// The stratified percentile bootstrap: each replicate draws runs within each game, with replacement. Games are not
+/// drawn: the intervals are about other runs of the same benchmark.
+///
+/// The same seed gives the same intervals, whatever the number of threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bootstrap {
+    pub replicates: usize,
+    pub seed: u64,
+    /// The share of replicates that an interval spans.
+    pub level: f64,
+}
+
+impl Default for Bootstrap {
+    fn default() -> Self {
+        Self {
+            replicates: 50_000,
+            seed: 0,
+            level: 0.95,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    pub low: f64,
+    pub high: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    pub value: f64,
+    /// None where a system has a single run of every game: that says nothing of how its runs spread.
+    pub interval: Option<Interval>,
+}
+
+impl Bootstrap {
+    /// The metrics in the order of [`Metric::ALL`].
+    pub fn metrics(&self, matrix: &Matrix) -> [Estimate; 4] {
+        let intervals = matrix.has_repeats().then(|| {
+            let draw = |resample: &mut Resample, rng: &mut ChaCha8Rng, replicate: &mut [f64]| {
+                resample.draw(rng);
+                for (metric, value) in Metric::ALL.into_iter().zip(replicate) {
+                    *value = metric.of_resample(resample);
+                }
+            };
+            self.intervals(Metric::ALL.len(), || Resample::all(matrix), draw)
+        });
+        std::array::from_fn(|index| Estimate {
+            value: Metric::ALL[index].of(matrix),
+            interval: intervals.as_ref().map(|intervals| intervals[index]),
+        })
+    }
+
+    /// The performance profile at each threshold; the intervals are a band for each point, not for the whole curve.
+    pub fn profile(&self, matrix: &Matrix, thresholds: &[f64]) -> Vec<Estimate> {
+        let intervals = matrix.has_repeats().then(|| {
+            let places = Profile::new(matrix, thresholds);
+            let draw = |resample: &mut Resample, rng: &mut ChaCha8Rng, replicate: &mut [f64]| {
+                resample.draw(rng);
+                places.of_resample(resample, replicate);
+            };
+            self.intervals(thresholds.len(), || Resample::all(matrix), draw)
+        });
+        let values = profile(matrix, thresholds).into_iter().enumerate();
+        let estimate = |(index, value)| Estimate {
+            value,
+            interval: intervals.as_ref().map(|intervals| intervals[index]),
+        };
+        values.map(estimate).collect()
+    }
+
+    /// The probability that `x` improves on `y`; both are resampled.
+    ///
+    /// # Panics
+    /// If the two have not the same games.
+    pub fn probability_of_improvement(&self, x: &Matrix, y: &Matrix) -> Estimate {
+        let repeats = x.has_repeats() && y.has_repeats();
+        let interval = repeats.then(|| {
+            let duels = Duels::new(x, y);
+            let draw = |opponents: &mut Vec<usize>, rng: &mut ChaCha8Rng, replicate: &mut [f64]| {
+                replicate[0] = duels.average(opponents, |_, runs| rng.random_range(0..runs));
+            };
+            self.intervals(1, Vec::new, draw)[0]
+        });
+        Estimate {
+            value: probability_of_improvement(x, y),
+            interval,
+        }
+    }
+
+    /// The intervals of so many statistics, which `draw` computes for one replicate at a time.
+    fn intervals<Scratch>(
+        &self,
+        statistics: usize,
+        scratch: impl Fn() -> Scratch + Sync,
+        draw: impl Fn(&mut Scratch, &mut ChaCha8Rng, &mut [f64]) + Sync,
+    ) -> Vec<Interval> {
+        assert!(self.replicates > 0, "a bootstrap has replicates");
+        assert!((0.0..1.0).contains(&self.level), "a level is a share");
+        if statistics == 0 {
+            return Vec::new();
+        }
+        // [replicates, statistics]
+        let mut values = vec![0.0; self.replicates * statistics];
+        let blocks = values.par_chunks_mut(BLOCK * statistics).enumerate();
+        blocks.for_each(|(block, replicates)| {
+            let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
+            rng.set_stream(block as u64);
+            let mut scratch = scratch();
+            for replicate in replicates.chunks_exact_mut(statistics) {
+                draw(&mut scratch, &mut rng, replicate);
+            }
+        });
+        let interval = |statistic| {
+            let replicates = values.iter().skip(statistic).step_by(statistics);
+            self.interval(&mut replicates.copied().collect::<Vec<_>>())
+        };
+        (0..statistics).into_par_iter().map(interval).collect()
+    }
+
+    fn interval(&self, replicates: &mut [f64]) -> Interval {
+        let outside = (1.0 - self.level) / 2.0;
+        Interval {
+            low: quantile(replicates, outside),
+            high: quantile(replicates, 1.0 - outside),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::matrix;
+
+    const SMALL: Bootstrap = Bootstrap {
+        replicates: 2_000,
+        seed: 7,
+        level: 0.95,
+    };
+
+    fn on_threads<T: Send>(threads: usize, work: impl FnOnce() -> T + Send) -> T {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        pool.build().unwrap().install(work)
+    }
+
+    #[test]
+    fn threads_do_not_change_a_bit() {
+        let x = matrix::of([&[0.1, 0.9, 0.4], &[2.0, 1.0], &[0.3]]);
+        let y = matrix::of([&[0.2, 0.8], &[1.5, 1.7, 0.1], &[0.2]]);
+        let all = || {
+            (
+                SMALL.metrics(&x),
+                SMALL.profile(&x, &[0.25, 0.5, 1.5]),
+                SMALL.probability_of_improvement(&x, &y),
+            )
+        };
+        assert_eq!(on_threads(1, all), on_threads(2, all));
+    }
+
+    #[test]
+    fn seeds_do() {
+        let matrix = matrix::of([&[0.1, 0.9, 0.4, 0.35, 0.77], &[2.0, 1.0, 1.3, 1.9, 0.2]]);
+        let other = Bootstrap { seed: 8, ..SMALL };
+        assert_ne!(SMALL.metrics(&matrix), other.metrics(&matrix));
+    }
+
+    #[test]
+    fn more_replicates_go_on_where_fewer_stop() {
+        // The replicates of a block do not depend on how many blocks follow: extremes only grow.
+        let matrix = matrix::of([&[0.1, 0.9, 0.4, 0.35, 0.77]]);
+        let extremes = |replicates| {
+            let bootstrap = Bootstrap {
+                replicates,
+                seed: 3,
+                level: 1.0 - f64::EPSILON,
+            };
+            bootstrap.metrics(&matrix)[0].interval.unwrap()
+        };
+        let (few, many) = (extremes(300), extremes(3_000));
+        assert!(many.low <= few.low + 1e-9 && many.high >= few.high - 1e-9);
+    }
+
+    #[test]
+    fn the_interval_of_a_mean_of_two_runs_is_known() {
+        // Means 0 (1/4), 0.5 (1/2), 1 (1/4): the 10 % and 90 % quantiles are 0 and 1, the 30 % and 70 % ones 0.5.
+        let matrix = matrix::of([&[0.0, 1.0]]);
+        let interval = |level| {
+            let bootstrap = Bootstrap { level, ..SMALL };
+            bootstrap.metrics(&matrix)[0].interval.unwrap()
+        };
+        assert_eq!(
+            interval(0.8),
+            Interval {
+                low: 0.0,
+                high: 1.0
+            }
+        );
+        assert_eq!(
+            interval(0.4),
+            Interval {
+                low: 0.5,
+                high: 0.5
+            }
+        );
+    }
+
+    #[test]
+    fn single_runs_have_values_and_no_intervals() {
+        let x = matrix::of([&[0.1], &[2.0]]);
+        assert!(SMALL.metrics(&x).iter().all(|e| e.interval.is_none()));
+        assert_eq!(SMALL.profile(&x, &[1.0])[0].value, 0.5);
+        assert_eq!(SMALL.profile(&x, &[1.0])[0].interval, None);
+        let against_itself = SMALL.probability_of_improvement(&x, &x);
+        assert_eq!((against_itself.value, against_itself.interval), (0.5, None));
+        let y = matrix::of([&[0.1, 0.2], &[2.0, 1.0]]);
+        assert_eq!(SMALL.probability_of_improvement(&x, &y).interval, None);
+        assert_eq!(SMALL.probability_of_improvement(&y, &x).interval, None);
+    }
+
+    #[test]
+    fn runs_that_agree_leave_no_doubt() {
+        let matrix = matrix::of([&[0.5, 0.5, 0.5], &[1.5, 1.5]]);
+        for Estimate { value, interval } in SMALL.metrics(&matrix) {
+            let Interval { low, high } = interval.unwrap();
+            assert!((low - value).abs() < 1e-12 && (high - value).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_profile_of_no_thresholds_is_empty() {
+        assert_eq!(SMALL.profile(&matrix::of([&[0.0, 1.0]]), &[]), []);
+    }
+}
