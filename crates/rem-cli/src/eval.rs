@@ -50,7 +50,8 @@ fn above_zero(text: &str) -> Result<f64, String> {
 pub fn run(args: EvalArgs) -> Result<()> {
     let mut config = read_config(&args.run)?;
     let count = threads::set(config.threads)?;
-    let (agent, epoch) = train::load_agent(&args.run, &config, args.epoch)?;
+    let device = device::of(&config)?;
+    let (agent, epoch) = train::load_agent(&args.run, &config, args.epoch, device.clone())?;
     if let Some(temperature) = args.temperature {
         config.evaluate.temperature = temperature;
     }
@@ -62,7 +63,6 @@ pub fn run(args: EvalArgs) -> Result<()> {
         "device {} · threads {count} · precision {} · checkpoint of epoch {epoch} · temperature {}",
         config.device, protocol.precision, config.evaluate.temperature
     );
-    let device = device::of(&config)?;
     let (player, seeds) = (agent.valid(), Seeds::new(config.seed));
     let play = || evaluate(&player, &config, episodes, &seeds, &device, |_| {});
     let result = threads::on_worker(play)?;

@@ -58,6 +58,14 @@ impl Manifest {
     }
 }
 
+/// How much of a checkpoint is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    /// Without the optimisers' moments: enough to play.
+    Weights,
+}
+
 /// A checkpoint in memory.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
@@ -125,7 +133,7 @@ impl Checkpoint {
     }
 
     /// Reads and checks the checkpoint of an epoch, or of the last one.
-    pub fn read(run: &Path, epoch: Option<u32>, config_crc32: u32) -> Result<Self> {
+    pub fn read(run: &Path, epoch: Option<u32>, config_crc32: u32, part: Part) -> Result<Self> {
         let all = epochs(run);
         let Some(epoch) = epoch.or(all.last().copied()) else {
             return Err(Error::Checkpoint {
@@ -142,12 +150,12 @@ impl Checkpoint {
                 hint: Some(format!("there are those of epochs {all:?}")),
             });
         }
-        read_checked(&path, config_crc32).map_err(|reason| {
+        read_checked(&path, config_crc32, part).map_err(|reason| {
             let good = all
                 .iter()
                 .rev()
                 .filter(|e| **e < epoch)
-                .find(|e| read_checked(&directory(run, **e), config_crc32).is_ok());
+                .find(|e| read_checked(&directory(run, **e), config_crc32, part).is_ok());
             let hint = match good {
                 Some(e) => format!(
                     "the previous good one is epoch {e}: `rem train --resume {} --from-epoch {e}`",
@@ -164,7 +172,11 @@ impl Checkpoint {
     }
 }
 
-fn read_checked(path: &Path, config_crc32: u32) -> std::result::Result<Checkpoint, String> {
+fn read_checked(
+    path: &Path,
+    config_crc32: u32,
+    part: Part,
+) -> std::result::Result<Checkpoint, String> {
     let read = |name: &str| std::fs::read(path.join(name)).map_err(|e| format!("{name}: {e}"));
     let manifest = read(MANIFEST)?;
     let manifest: Manifest =
@@ -179,7 +191,8 @@ fn read_checked(path: &Path, config_crc32: u32) -> std::result::Result<Checkpoin
         return Err("it is of a run with another config".into());
     }
     let (mut arrays, mut environment) = (BTreeMap::new(), None);
-    for (name, info) in &manifest.files {
+    let wanted = |name: &str| part == Part::Whole || !name.contains(".optimiser.");
+    for (name, info) in manifest.files.iter().filter(|(name, _)| wanted(name)) {
         let bytes = read(name)?;
         if bytes.len() as u64 != info.bytes {
             return Err(format!(
@@ -271,7 +284,7 @@ mod tests {
     fn round_trip_and_only_the_last_two_are_kept() {
         let dir = written(&[0, 1, 2]);
         assert_eq!(epochs(dir.path()), [1, 2]);
-        let read = Checkpoint::read(dir.path(), None, 7).unwrap();
+        let read = Checkpoint::read(dir.path(), None, 7, Part::Whole).unwrap();
         assert_eq!(read.arrays, checkpoint(2).arrays);
         assert_eq!(read.environment, b"state");
     }
@@ -281,13 +294,13 @@ mod tests {
         let spoil = |change: &dyn Fn(&Path)| {
             let dir = written(&[3, 4]);
             change(&directory(dir.path(), 4));
-            let error = Checkpoint::read(dir.path(), None, 7).unwrap_err();
+            let error = Checkpoint::read(dir.path(), None, 7, Part::Whole).unwrap_err();
             assert!(
                 error.hint().unwrap().contains("--from-epoch 3"),
                 "{:?}",
                 error.hint()
             );
-            assert!(Checkpoint::read(dir.path(), Some(3), 7).is_ok());
+            assert!(Checkpoint::read(dir.path(), Some(3), 7, Part::Whole).is_ok());
             error.to_string()
         };
         let file = "tokenizer.safetensors";
@@ -308,7 +321,7 @@ mod tests {
     #[test]
     fn a_foreign_checkpoint_is_refused() {
         let dir = written(&[1]);
-        let error = Checkpoint::read(dir.path(), None, 8)
+        let error = Checkpoint::read(dir.path(), None, 8, Part::Whole)
             .unwrap_err()
             .to_string();
         assert!(error.contains("another config"), "{error}");

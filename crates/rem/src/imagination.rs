@@ -14,7 +14,8 @@ use crate::sampling::sample;
 use crate::tokenizer::Tokenizer;
 use crate::world_model::WorldModel;
 
-/// A dream in progress: it steps like an environment, for a batch of dreams at once.
+/// A dream in progress: it steps like an environment, for a batch of dreams at once. A copy goes on by itself.
+#[derive(Clone)]
 pub struct Dream<'a> {
     world_model: &'a WorldModel,
     codes: &'a Tensor<2>,
@@ -23,6 +24,18 @@ pub struct Dream<'a> {
     /// The observations now, `[batch, K]`
     tokens: Tensor<2, Int>,
 }
+
+/// What a class is drawn for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drawn {
+    Reward,
+    End,
+    /// A token of the next observation; a call draws all K of them or, token by token, one.
+    Token,
+}
+
+/// Draws one class per row: `[rows, classes]` logits -> `[rows]`.
+pub type Draw<'a> = &'a mut dyn FnMut(Drawn, Tensor<2>) -> Tensor<1, Int>;
 
 /// What a step of a dream gave.
 pub struct DreamStep {
@@ -75,6 +88,12 @@ impl<'a> Dream<'a> {
 
     /// Takes the actions (`[batch]`) and draws reward, end and the next observation.
     pub fn step(&mut self, actions: Tensor<1, Int>, rng: &mut impl Rng) -> DreamStep {
+        self.step_by(actions, &mut |_, logits| sample(logits, rng))
+    }
+
+    /// [`Self::step`] with another way to draw: first the rewards (unless they are continuous), then the ends, then
+    /// the tokens.
+    pub fn step_by(&mut self, actions: Tensor<1, Int>, draw: Draw) -> DreamStep {
         let [batch, k] = self.tokens.dims();
         let (world_model, codes) = (self.world_model, self.codes);
         let memory = std::mem::take(&mut self.memory);
@@ -83,16 +102,16 @@ impl<'a> Dream<'a> {
         match world_model.generation() {
             Generation::TwoCalls => {
                 let (output, memory) = world_model.fold(codes, block, actions, memory);
-                let step = self.outcome(output, rng);
-                self.tokens = sample_all(world_model.observation_logits(&memory), rng);
+                let step = self.outcome(output, draw);
+                self.tokens = draw_all(world_model.observation_logits(&memory), draw);
                 self.memory = memory;
                 step
             }
             Generation::OneCall => {
                 let (output, logits, memory) =
                     world_model.fold_and_predict(codes, block, actions, &memory);
-                let step = self.outcome(output, rng);
-                self.tokens = sample_all(logits, rng);
+                let step = self.outcome(output, draw);
+                self.tokens = draw_all(logits, draw);
                 self.memory = memory;
                 step
             }
@@ -104,8 +123,8 @@ impl<'a> Dream<'a> {
                     world_model.embed_actions(actions),
                 ];
                 let (output, memory) = world_model.network().read(Tensor::cat(x, 1), memory);
-                let step = self.outcome(output.clone(), rng);
-                (self.tokens, self.memory) = self.token_by_token(output, memory, rng);
+                let step = self.outcome(output.clone(), draw);
+                (self.tokens, self.memory) = self.token_by_token(output, memory, draw);
                 step
             }
         }
@@ -116,12 +135,13 @@ impl<'a> Dream<'a> {
         &self,
         mut output: Tensor<2>,
         mut memory: Memory,
-        rng: &mut impl Rng,
+        draw: Draw,
     ) -> (Tensor<2, Int>, Memory) {
         let [batch, k] = self.tokens.dims();
         let mut tokens: Vec<Tensor<2, Int>> = Vec::with_capacity(k);
         loop {
-            let token = sample(self.world_model.token_logits(output), rng).reshape([batch, 1]);
+            let token = draw(Drawn::Token, self.world_model.token_logits(output));
+            let token = token.reshape([batch, 1]);
             tokens.push(token.clone());
             if tokens.len() == k {
                 return (Tensor::cat(tokens, 1), memory);
@@ -132,14 +152,14 @@ impl<'a> Dream<'a> {
     }
 
     /// Draws rewards and ends from the outputs at the actions.
-    pub fn outcome(&self, output: Tensor<2>, rng: &mut impl Rng) -> DreamStep {
+    fn outcome(&self, output: Tensor<2>, draw: Draw) -> DreamStep {
         let [batch, _] = output.dims();
         let (reward_logits, end_logits) = self.world_model.outcome_logits(output);
         let rewards = match self.world_model.rewards() {
-            Rewards::Sign => sample(reward_logits, rng).float() - 1.0,
+            Rewards::Sign => draw(Drawn::Reward, reward_logits).float() - 1.0,
             Rewards::Continuous => reward_logits.reshape([batch]),
         };
-        let ends = sample(end_logits, rng);
+        let ends = draw(Drawn::End, end_logits);
         DreamStep {
             rewards: host(rewards),
             ends: host_ints(ends).into_iter().map(|e| e == 1).collect(),
@@ -148,9 +168,9 @@ impl<'a> Dream<'a> {
 }
 
 /// A token for every place: `[batch, K, vocabulary]` logits -> `[batch, K]`.
-fn sample_all(logits: Tensor<3>, rng: &mut impl Rng) -> Tensor<2, Int> {
+fn draw_all(logits: Tensor<3>, draw: Draw) -> Tensor<2, Int> {
     let [batch, k, vocabulary] = logits.dims();
-    sample(logits.reshape([batch * k, vocabulary]), rng).reshape([batch, k])
+    draw(Drawn::Token, logits.reshape([batch * k, vocabulary])).reshape([batch, k])
 }
 
 /// Replay segments that dreams start from; padded on the left.
@@ -335,11 +355,11 @@ impl Rollout {
 }
 
 /// A float tensor's values on the host.
-pub(crate) fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+pub fn host<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
     tensor.try_into_vec_as().expect("the device answers")
 }
 
 /// An integer tensor's values on the host.
-pub(crate) fn host_ints<const D: usize>(tensor: Tensor<D, Int>) -> Vec<i64> {
+pub fn host_ints<const D: usize>(tensor: Tensor<D, Int>) -> Vec<i64> {
     tensor.try_into_vec_as().expect("the device answers")
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use burn::tensor::Device;
 
 use crate::agent::Agent;
-use crate::checkpoint::{self, Checkpoint, Manifest};
+use crate::checkpoint::{self, Checkpoint, Manifest, Part};
 use crate::collect::collect;
 use crate::config::Config;
 use crate::device;
@@ -129,7 +129,7 @@ impl Trainer {
         lpips: Option<Lpips>,
         epoch: Option<u32>,
     ) -> Result<Self> {
-        let checkpoint = Checkpoint::read(run.path(), epoch, config_crc32(&config))?;
+        let checkpoint = Checkpoint::read(run.path(), epoch, config_crc32(&config), Part::Whole)?;
         let device = device::of(&config)?;
         let mut env = training_env(&config)?;
         env.restore(&checkpoint.environment)?;

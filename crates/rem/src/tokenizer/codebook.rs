@@ -27,6 +27,11 @@ impl CodeUse {
         }
     }
 
+    /// How often each code was used.
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
     /// Codes used at least once since the start of the count.
     pub fn alive(&self) -> usize {
         self.counts.iter().filter(|n| **n > 0).count()

@@ -6,7 +6,7 @@ use std::path::Path;
 use burn::tensor::Device;
 
 use crate::agent::Agent;
-use crate::checkpoint::{self, Checkpoint, Manifest};
+use crate::checkpoint::{self, Checkpoint, Manifest, Part};
 use crate::config::{Config, Optimise};
 use crate::device;
 use crate::env::{self, Env};
@@ -93,10 +93,14 @@ pub(super) fn other_weights(run: &Path, epoch: u32, reason: String) -> Error {
     }
 }
 
-/// The agent of a run's last checkpoint (or of `epoch`), for playing.
-pub fn load_agent(run: &Path, config: &Config, epoch: Option<u32>) -> Result<(Agent, u32)> {
-    let checkpoint = Checkpoint::read(run, epoch, config_crc32(config))?;
-    let device = device::of(config)?;
+/// The agent of a run's last checkpoint (or of `epoch`), for playing on a device that need not be the run's.
+pub fn load_agent(
+    run: &Path,
+    config: &Config,
+    epoch: Option<u32>,
+    device: Device,
+) -> Result<(Agent, u32)> {
+    let checkpoint = Checkpoint::read(run, epoch, config_crc32(config), Part::Weights)?;
     let actions = training_env(config)?.actions().len();
     let newborn = Agent::new(
         config,
