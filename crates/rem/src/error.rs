@@ -35,6 +35,8 @@ pub enum Error {
         reason: String,
         hint: String,
     },
+    #[error("episode `{}`: {reason}", path.display())]
+    Episode { path: PathBuf, reason: String },
     #[error("{phase} diverged {times} times in a row at epoch {epoch}: {what}")]
     Diverged {
         phase: &'static str,
@@ -82,6 +84,9 @@ impl Error {
             Self::Device { hint, .. } | Self::Run { hint, .. } => Some(hint.clone()),
             Self::Weights { .. } => Some(
                 "was the file written by the program and for the config that you use it with?".into(),
+            ),
+            Self::Episode { .. } => Some(
+                "`rem play` and `rem episodes RUN export --to npz` write such files".into(),
             ),
             Self::Diverged { dump, .. } => Some(format!(
                 "the offending batch is in `{}`; try a lower learning rate or another seed",

@@ -13,6 +13,7 @@ pub mod config;
 mod conv;
 pub mod device;
 pub mod env;
+pub mod episode;
 pub mod error;
 pub mod evaluate;
 pub mod files;

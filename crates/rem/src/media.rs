@@ -119,13 +119,17 @@ fn scaled_width(text: &str, letter: usize) -> usize {
 /// A frame with at most 256 colours keeps them exactly; more are reduced by a neural quantiser, frame by frame.
 /// GIF counts in hundredths of a second, and browsers slow anything below two of them down to ten, so 20 ms is the least.
 pub fn save_gif(path: &Path, frames: &[Canvas], delay_ms: u32) -> io::Result<()> {
-    if frames.is_empty() {
-        let error = io::Error::new(io::ErrorKind::InvalidInput, "an animation needs a frame");
-        return Err(failed("write", path)(error));
-    }
-    let bytes = encode_gif(frames, delay_ms.max(20))
-        .map_err(|error| failed("write", path)(io::Error::other(error)))?;
+    let bytes = gif(frames, delay_ms).map_err(failed("write", path))?;
     write_atomic(path, &bytes)
+}
+
+/// The bytes of what [`save_gif`] writes.
+pub fn gif(frames: &[Canvas], delay_ms: u32) -> io::Result<Vec<u8>> {
+    if frames.is_empty() {
+        let reason = "an animation needs a frame";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+    }
+    encode_gif(frames, delay_ms.max(20)).map_err(io::Error::other)
 }
 
 fn encode_gif(frames: &[Canvas], delay_ms: u32) -> ImageResult<Vec<u8>> {
@@ -280,6 +284,41 @@ pub fn episode_frames(
         .map(|frame| [Panel { title: None, frame }])
         .collect();
     film(size, &panels, &captions)
+}
+
+/// The frames of an episode on one picture, `columns` in a row, the fields of `caption(i)` below the i-th.
+pub fn episode_strip(
+    size: usize,
+    frames: &[Vec<u8>],
+    caption: impl Fn(usize) -> String,
+    columns: usize,
+) -> Canvas {
+    const LEAST_WIDTH: usize = 96;
+    let scale = LEAST_WIDTH.div_ceil(size);
+    let side = size * scale;
+    let columns = columns.clamp(1, frames.len().max(1));
+    let captions: Vec<String> = (0..frames.len()).map(caption).collect();
+    let lines = captions
+        .iter()
+        .map(|c| fields(c).count())
+        .max()
+        .unwrap_or(0);
+    let line = (font::GLYPH_HEIGHT + 2) * SMALL_LETTER;
+    let cell = side + GAP + lines * line + MARGIN;
+    let rows = frames.len().div_ceil(columns).max(1);
+    let width = MARGIN + columns * (side + MARGIN);
+    let mut canvas = Canvas::new(width, MARGIN + rows * cell, BACKGROUND);
+    for (place, (frame, caption)) in frames.iter().zip(&captions).enumerate() {
+        let x = MARGIN + place % columns * (side + MARGIN);
+        let y = MARGIN + place / columns * cell;
+        canvas.blit(frame, size, x, y, scale);
+        for (number, field) in fields(caption).enumerate() {
+            let colour = if number == 0 { TEXT } else { FAINT };
+            let below = y + side + GAP + number * line;
+            canvas.text_scaled(x, below, field, colour, SMALL_LETTER);
+        }
+    }
+    canvas
 }
 
 /// The animation of a dream: reality at the left, the dream at the right, the step's caption below.

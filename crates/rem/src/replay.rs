@@ -10,6 +10,7 @@
 //! [`Replay::resident_bound`] is that sum: 1.26 GB for 100,000 frames of 64x64x3 and 64 tokens a
 //! frame, token cache included.
 
+pub mod archive;
 mod chunks;
 mod error;
 mod frames;
@@ -17,7 +18,7 @@ mod segments;
 mod token_cache;
 
 pub use chunks::ChunkInfo;
-pub(crate) use chunks::STEP_BYTES_BESIDES_FRAME;
+pub(crate) use chunks::{STEP_BYTES_BESIDES_FRAME, outcome_from_byte, outcome_to_byte};
 pub use error::ReplayError;
 pub use segments::Segment;
 

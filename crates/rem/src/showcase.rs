@@ -5,6 +5,7 @@ use std::path::Path;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
+use serde::Serialize;
 
 use crate::agent::Player;
 use crate::batch;
@@ -19,6 +20,34 @@ use crate::world_model::WorldModel;
 const SHEET_FRAMES: usize = 16;
 const STRIP_COLUMNS: usize = 8;
 const FRAME_MS: u32 = 200;
+
+/// A picture that an evaluation left in a run's `media/`, by its file's name `epoch-N-KIND`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Picture {
+    pub epoch: u32,
+    /// Such as `dream.gif`.
+    pub kind: String,
+    pub file: String,
+}
+
+impl Picture {
+    fn named(file: String) -> Option<Self> {
+        let (epoch, kind) = file.strip_prefix("epoch-")?.split_once('-')?;
+        let (epoch, kind) = (epoch.parse().ok()?, kind.to_owned());
+        let whole = kind.ends_with(".png") || kind.ends_with(".gif");
+        whole.then_some(Self { epoch, kind, file })
+    }
+}
+
+/// The pictures of all evaluations of a run, in order.
+pub fn pictures(run: &Path) -> Vec<Picture> {
+    let entries = std::fs::read_dir(run.join("media"));
+    let entries = entries.into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut pictures: Vec<Picture> = names.filter_map(Picture::named).collect();
+    pictures.sort();
+    pictures
+}
 
 /// What pictures are made of.
 pub struct Showcase<'a> {

@@ -173,6 +173,48 @@ impl Replay {
     }
 }
 
+/// What a chunk file says of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Header {
+    pub(super) frame_bytes: u64,
+    pub(super) first_step: u64,
+    pub(super) steps: u64,
+}
+
+impl Header {
+    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() as u64 != HEADER_BYTES || !bytes.starts_with(&MAGIC) {
+            return None;
+        }
+        let fields = bytes.as_chunks::<8>().0;
+        let [frame_bytes, first_step, steps] =
+            [1, 2, 3].map(|field| u64::from_le_bytes(fields[field]));
+        Some(Self {
+            frame_bytes,
+            first_step,
+            steps,
+        })
+    }
+
+    /// The length of a file with these steps.
+    pub(super) fn file_bytes(&self) -> u64 {
+        let step = STEP_BYTES_BESIDES_FRAME.saturating_add(self.frame_bytes);
+        self.steps.saturating_mul(step).saturating_add(HEADER_BYTES)
+    }
+
+    /// Where the frames begin.
+    pub(super) fn frames_at(&self) -> u64 {
+        HEADER_BYTES + self.steps * STEP_BYTES_BESIDES_FRAME
+    }
+}
+
+/// The first bytes of a file, as many as a header has.
+pub(super) fn header_bytes(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(HEADER_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Checks that the file is the chunk described and the next one of this replay.
 fn verify(
     file: &mut File,
@@ -183,50 +225,43 @@ fn verify(
     let path = || path.to_owned();
     let frame_bytes = replay.frames.frame_bytes() as u64;
     let found = file.metadata().map_err(io_error("read", &path()))?.len();
-    let mut header = Vec::new();
-    file.take(HEADER_BYTES)
-        .read_to_end(&mut header)
-        .map_err(io_error("read", &path()))?;
+    let bytes = header_bytes(file).map_err(io_error("read", &path()))?;
 
     // Kind of file before its length: of a foreign file the length says nothing.
-    if !header.starts_with(&MAGIC[..header.len().min(MAGIC.len())]) {
+    if !bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())]) {
         return Err(ReplayError::Foreign { path: path() });
     }
-    if header.len() as u64 != HEADER_BYTES || found != chunk.bytes {
+    let header = Header::parse(&bytes).filter(|_| found == chunk.bytes);
+    let Some(header) = header else {
         return Err(ReplayError::Length {
             path: path(),
             found,
             expected: chunk.bytes,
         });
-    }
-    let fields = header.as_chunks::<8>().0;
-    let [found_frame_bytes, first_step, steps] =
-        [1, 2, 3].map(|field| u64::from_le_bytes(fields[field]));
-    if found_frame_bytes != frame_bytes {
+    };
+    if header.frame_bytes != frame_bytes {
         return Err(ReplayError::FrameSize {
             path: path(),
-            found: found_frame_bytes,
+            found: header.frame_bytes,
             expected: frame_bytes,
         });
     }
-    if first_step != replay.steps() as u64 {
+    if header.first_step != replay.steps() as u64 {
         return Err(ReplayError::Order {
             path: path(),
-            found: first_step,
+            found: header.first_step,
             expected: replay.steps() as u64,
         });
     }
-    if steps != chunk.steps {
+    if header.steps != chunk.steps {
         return Err(ReplayError::Steps {
             path: path(),
-            found: steps,
+            found: header.steps,
             expected: chunk.steps,
         });
     }
     // Before anything is allocated by it: the number of steps must be what the file has room for.
-    let expected = steps
-        .saturating_mul(STEP_BYTES_BESIDES_FRAME + frame_bytes)
-        .saturating_add(HEADER_BYTES);
+    let expected = header.file_bytes();
     if found != expected {
         return Err(ReplayError::Length {
             path: path(),
@@ -236,7 +271,7 @@ fn verify(
     }
 
     let mut sum = Summing::new(io::sink());
-    sum.write_all(&header)
+    sum.write_all(&bytes)
         .and_then(|()| io::copy(file, &mut sum))
         .map_err(io_error("read", &path()))?;
     match sum.crc.finalize() {
@@ -279,7 +314,7 @@ impl<W: Write> Write for Summing<W> {
     }
 }
 
-fn outcome_to_byte(outcome: Outcome) -> u8 {
+pub(crate) fn outcome_to_byte(outcome: Outcome) -> u8 {
     match outcome {
         Outcome::Continues => 0,
         Outcome::Ended => 1,
@@ -287,7 +322,7 @@ fn outcome_to_byte(outcome: Outcome) -> u8 {
     }
 }
 
-fn outcome_from_byte(byte: u8) -> Option<Outcome> {
+pub(crate) fn outcome_from_byte(byte: u8) -> Option<Outcome> {
     [Outcome::Continues, Outcome::Ended, Outcome::Truncated]
         .into_iter()
         .find(|&outcome| outcome_to_byte(outcome) == byte)

@@ -1,0 +1,272 @@
+//! The replay as it lies on the disk, for whoever looks at a run without loading it: what is small is read at once,
+//! frames of an episode when they are asked for. Only reads, and takes no lock: chunks appear whole and are never changed.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::chunks::{Header, header_bytes, outcome_from_byte};
+use super::error::{ReplayError, io_error};
+use crate::env::Outcome;
+
+/// The steps of all chunks that follow on each other, without their frames.
+#[derive(Debug, Default)]
+pub struct Archive {
+    chunks: Vec<Chunk>,
+    actions: Vec<u8>,
+    rewards: Vec<f32>,
+    outcomes: Vec<Outcome>,
+    /// The first step of each episode.
+    starts: Vec<usize>,
+    /// Why later chunks were left out, where they were.
+    pub problem: Option<String>,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    path: PathBuf,
+    header: Header,
+    epoch: u32,
+}
+
+/// An episode in the list of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Listed {
+    pub number: usize,
+    /// The epoch in which it began.
+    pub epoch: u32,
+    pub steps: usize,
+    pub total_reward: f32,
+    /// [`Outcome::Continues`] while it is open.
+    pub outcome: Outcome,
+}
+
+/// The steps of an episode.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lived {
+    pub frames: Vec<Vec<u8>>,
+    pub actions: Vec<u8>,
+    pub rewards: Vec<f32>,
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Archive {
+    /// What hangs together in a replay directory; one that is not there is empty.
+    pub fn open(dir: &Path) -> Self {
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let mut chunks: Vec<(u32, PathBuf)> = entries
+            .map(|entry| entry.path())
+            .filter_map(|path| Some((epoch_of(&path)?, path)))
+            .collect();
+        chunks.sort();
+        let mut archive = Self::default();
+        for (epoch, path) in chunks {
+            if let Err(error) = archive.add(epoch, path) {
+                archive.problem = Some(error.to_string());
+                break;
+            }
+        }
+        archive
+    }
+
+    fn add(&mut self, epoch: u32, path: PathBuf) -> Result<(), ReplayError> {
+        let mut file = File::open(&path).map_err(io_error("open", &path))?;
+        let found = file.metadata().map_err(io_error("read", &path))?.len();
+        let bytes = header_bytes(&mut file).map_err(io_error("read", &path))?;
+        let header = Header::parse(&bytes);
+        let header = header.ok_or_else(|| ReplayError::Foreign { path: path.clone() })?;
+        let expected = header.file_bytes();
+        if found != expected {
+            return Err(ReplayError::Length {
+                path,
+                found,
+                expected,
+            });
+        }
+        if header.first_step != self.steps() as u64 {
+            return Err(ReplayError::Order {
+                path,
+                found: header.first_step,
+                expected: self.steps() as u64,
+            });
+        }
+        let steps = header.steps as usize;
+        let mut small = vec![0; steps * super::STEP_BYTES_BESIDES_FRAME as usize];
+        file.read_exact(&mut small)
+            .map_err(io_error("read", &path))?;
+        let (actions, rest) = small.split_at(steps);
+        let (rewards, outcomes) = rest.split_at(4 * steps);
+        for (step, (outcome, reward)) in outcomes.iter().zip(rewards.as_chunks::<4>().0).enumerate()
+        {
+            let outcome = outcome_from_byte(*outcome).ok_or_else(|| ReplayError::Value {
+                path: path.clone(),
+                what: "outcome",
+                step,
+            })?;
+            if self.outcomes.last() != Some(&Outcome::Continues) {
+                self.starts.push(self.outcomes.len());
+            }
+            self.outcomes.push(outcome);
+            self.rewards.push(f32::from_le_bytes(*reward));
+        }
+        self.actions.extend(actions);
+        self.chunks.push(Chunk {
+            path,
+            header,
+            epoch,
+        });
+        Ok(())
+    }
+
+    pub fn steps(&self) -> usize {
+        self.actions.len()
+    }
+
+    pub fn episodes(&self) -> usize {
+        self.starts.len()
+    }
+
+    fn range(&self, number: usize) -> Option<Range<usize>> {
+        let start = *self.starts.get(number)?;
+        let end = self.starts.get(number + 1).copied();
+        Some(start..end.unwrap_or(self.steps()))
+    }
+
+    /// An episode's line in the list.
+    pub fn listed(&self, number: usize) -> Option<Listed> {
+        let range = self.range(number)?;
+        Some(Listed {
+            number,
+            epoch: self.chunk_of(range.start).epoch,
+            steps: range.len(),
+            total_reward: self.rewards[range.clone()].iter().sum(),
+            outcome: self.outcomes[range.end - 1],
+        })
+    }
+
+    pub fn list(&self) -> impl DoubleEndedIterator<Item = Listed> {
+        (0..self.episodes()).filter_map(|number| self.listed(number))
+    }
+
+    /// These steps of an episode, or those of them that there are; none if there is no such episode.
+    pub fn read(&self, number: usize, steps: Range<usize>) -> Result<Option<Lived>, ReplayError> {
+        let Some(all) = self.range(number) else {
+            return Ok(None);
+        };
+        let clamp = |step: usize| all.start + step.min(all.len());
+        let range = clamp(steps.start)..clamp(steps.end.max(steps.start));
+        Ok(Some(Lived {
+            frames: range
+                .clone()
+                .map(|step| self.frame(step))
+                .collect::<Result<_, _>>()?,
+            actions: self.actions[range.clone()].to_vec(),
+            rewards: self.rewards[range.clone()].to_vec(),
+            outcomes: self.outcomes[range].to_vec(),
+        }))
+    }
+
+    /// At most `count` frames, spread evenly over the latest `steps` steps.
+    pub fn latest_frames(&self, steps: usize, count: usize) -> Result<Vec<Vec<u8>>, ReplayError> {
+        let steps = steps.min(self.steps());
+        let first = self.steps() - steps;
+        let count = count.min(steps);
+        let places = (0..count).map(|i| first + i * steps / count);
+        places.map(|place| self.frame(place)).collect()
+    }
+
+    /// The frame of a step, counted over all episodes.
+    fn frame(&self, step: usize) -> Result<Vec<u8>, ReplayError> {
+        let Chunk { path, header, .. } = self.chunk_of(step);
+        let within = step as u64 - header.first_step;
+        let place = header.frames_at() + within * header.frame_bytes;
+        let mut frame = vec![0; header.frame_bytes as usize];
+        let mut file = File::open(path).map_err(io_error("open", path))?;
+        file.seek(SeekFrom::Start(place))
+            .and_then(|_| file.read_exact(&mut frame))
+            .map_err(io_error("read", path))?;
+        Ok(frame)
+    }
+
+    fn chunk_of(&self, step: usize) -> &Chunk {
+        let after = (self.chunks).partition_point(|c| c.header.first_step <= step as u64);
+        &self.chunks[after - 1]
+    }
+}
+
+/// N of `epoch-N.chunk`.
+fn epoch_of(path: &Path) -> Option<u32> {
+    let name = path.file_name()?.to_str()?;
+    name.strip_prefix("epoch-")?
+        .strip_suffix(".chunk")?
+        .parse()
+        .ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::replay_of;
+    use super::*;
+
+    /// Episodes of these lengths, the last one open, in two chunks that part the steps at `cut`.
+    fn written(lengths: &[usize], cut: usize) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = replay_of(lengths);
+        let mut first = super::super::Replay::new(3, 2);
+        let ids = (0..cut as u32).map(|place| whole.id(place));
+        for id in ids {
+            first.push(
+                whole.frame(id),
+                whole.action(id),
+                whole.reward(id),
+                whole.outcome(id),
+            );
+        }
+        first
+            .write_chunk(dir.path(), 0, "epoch-000001.chunk")
+            .unwrap();
+        whole
+            .write_chunk(dir.path(), cut, "epoch-000002.chunk")
+            .unwrap();
+        dir
+    }
+
+    #[test]
+    fn episodes_are_found_again_also_over_two_chunks() {
+        let dir = written(&[2, 5, 3], 4);
+        let archive = Archive::open(dir.path());
+        assert_eq!(archive.problem, None);
+        let lengths: Vec<_> = archive.list().map(|e| (e.epoch, e.steps)).collect();
+        assert_eq!(lengths, [(1, 2), (1, 5), (2, 3)]);
+        let second = archive.read(1, 0..9).unwrap().unwrap();
+        assert_eq!(second.frames[4], [1, 4, 7]);
+        assert_eq!(second.actions, [0, 1, 2, 3, 4]);
+        assert_eq!(second.rewards, [2.0, 3.0, 4.0, 5.0, 6.0]);
+        assert_eq!(second.outcomes[4], Outcome::Truncated);
+        assert_eq!(archive.listed(2).unwrap().outcome, Outcome::Continues);
+        assert_eq!(archive.read(1, 3..5).unwrap().unwrap().actions, [3, 4]);
+        assert_eq!(archive.read(1, 7..9).unwrap().unwrap().frames.len(), 0);
+        assert_eq!(archive.read(3, 0..1).unwrap(), None);
+        let latest = archive.latest_frames(4, 2).unwrap();
+        assert_eq!(latest, [[1, 4, 7], [2, 1, 7]]);
+    }
+
+    #[test]
+    fn what_does_not_follow_is_left_out_and_said() {
+        let dir = written(&[2, 5, 3], 4);
+        let second = dir.path().join("epoch-000002.chunk");
+        let bytes = fs::read(&second).unwrap();
+        fs::write(&second, &bytes[..bytes.len() - 1]).unwrap();
+        fs::write(dir.path().join("epoch-000003.chunk.tmp"), b"half").unwrap();
+        let archive = Archive::open(dir.path());
+        assert_eq!(archive.steps(), 4);
+        assert!(archive.problem.unwrap().contains("epoch-000002.chunk"));
+    }
+
+    #[test]
+    fn no_directory_is_no_episodes() {
+        let archive = Archive::open(Path::new("/nowhere/of/rem/tests"));
+        assert_eq!((archive.episodes(), archive.problem), (0, None));
+    }
+}
