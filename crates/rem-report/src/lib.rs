@@ -30,6 +30,8 @@ pub use files::{Written, write};
 pub use formats::html::page as html;
 pub use formats::terminal::{Style, report as terminal};
 pub use paper::{Comparison, Difference, Of};
+/// The colours of all figures and pages.
+pub use plot::theme;
 pub use remarks::{Remark, Weight};
 pub use report::{Improvement, Report, Summary};
 pub use system::{Origin, System};

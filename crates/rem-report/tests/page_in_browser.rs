@@ -1,44 +1,27 @@
 //! The page in a real browser: nothing is complained about, nothing is loaded, everything is there and can be read, on a
 //! wide screen and on a phone, in light and in dark.
 
-#[path = "support/browser.rs"]
-mod browser;
 mod support;
 
 use std::path::Path;
 
-use browser::Browser;
+use rem_browser::Browser;
 use serde_json::{Value, json};
 use support::{quick, runs};
 
 const SIZES: [(u32, u32); 2] = [(1280, 900), (400, 800)];
 
-/// With `REM_SCREENSHOTS=DIR`, what the browser shows is kept there.
-fn keep_screenshot(browser: &mut Browser, name: &str) {
-    if let Some(dir) = std::env::var_os("REM_SCREENSHOTS") {
-        let data = browser.screenshot();
-        std::fs::write(Path::new(&dir).join(name), base64(&data)).unwrap();
-    }
+/// Opens a file.
+fn open(browser: &mut Browser, page: &Path, size: (u32, u32), scheme: &str) {
+    let address = format!("file://{}", page.canonicalize().unwrap().display());
+    browser.open(&address, size, scheme);
 }
 
-fn base64(text: &str) -> Vec<u8> {
-    let value = |letter: u8| match letter {
-        b'A'..=b'Z' => letter - b'A',
-        b'a'..=b'z' => letter - b'a' + 26,
-        b'0'..=b'9' => letter - b'0' + 52,
-        b'+' => 62,
-        _ => 63,
-    };
-    let letters = text.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::new();
-    for group in letters.chunks(4) {
-        let bits = group
-            .iter()
-            .fold(0u32, |bits, letter| bits << 6 | u32::from(value(*letter)));
-        let bits = bits << (6 * (4 - group.len()));
-        bytes.extend(&bits.to_be_bytes()[1..group.len()]);
-    }
-    bytes
+/// What the page asked of the network besides itself.
+fn loaded(browser: &Browser) -> Vec<(&str, &str)> {
+    let mut requests = browser.requests();
+    requests.retain(|(kind, _)| *kind != "Document");
+    requests
 }
 
 /// Figures that are shown, with the heights of their letters and the pairs of texts that lie on each other.
@@ -77,7 +60,7 @@ const TABLES: &str = r#"
 
 #[test]
 fn it_can_be_read_everywhere() {
-    let Some(program) = browser::find() else {
+    let Some(program) = rem_browser::find() else {
         return;
     };
     let place = tempfile::tempdir().unwrap();
@@ -94,18 +77,19 @@ fn it_can_be_read_everywhere() {
         let written = rem_report::write(report, &out).unwrap();
         for (width, height) in SIZES {
             for scheme in ["light", "dark"] {
-                browser.open(&written.page, (width, height), scheme);
+                open(&mut browser, &written.page, (width, height), scheme);
                 let what = format!("{name} at {width} pixels, {scheme}");
                 assert_layout(&mut browser, &what, width);
                 assert_figures(&mut browser, &what, written.figures);
                 assert_tables(&mut browser, &what, written.tables);
                 assert_scheme(&mut browser, &what, scheme);
-                keep_screenshot(&mut browser, &format!("{name}-{width}-{scheme}.png"));
+                browser.keep_screenshot(&format!("{name}-{width}-{scheme}.png"));
             }
         }
     }
-    let complaints = browser.complaints();
-    assert!(complaints.is_empty(), "{complaints:#?}");
+    let errors = browser.errors();
+    assert!(errors.is_empty(), "{errors:#?}");
+    assert_eq!(loaded(&browser), []);
 }
 
 /// The page itself never scrolls sideways, and has the parts that a screen reader goes by.
@@ -212,7 +196,7 @@ fn assert_scheme(browser: &mut Browser, what: &str, scheme: &str) {
 /// The checks above can fail: a page with an error, a picture from elsewhere, a broad element and texts on each other.
 #[test]
 fn a_bad_page_is_found_out() {
-    let Some(program) = browser::find() else {
+    let Some(program) = rem_browser::find() else {
         return;
     };
     let place = tempfile::tempdir().unwrap();
@@ -223,22 +207,17 @@ fn a_bad_page_is_found_out() {
         <script>console.error('no'); missing()</script></body></html>";
     std::fs::write(&page, bad).unwrap();
     let mut browser = Browser::start(&program);
-    browser.open(&page, (400, 800), "light");
+    open(&mut browser, &page, (400, 800), "light");
     let overflow = browser.evaluate("document.documentElement.scrollWidth > 400");
     let figure = browser.evaluate(FIGURES)[0].take();
     assert_eq!(overflow, true);
     assert_eq!(figure["collisions"], json!(["one / two"]));
     assert!(figure["smallest"].as_f64() < Some(11.0));
-    let methods: Vec<_> = browser
-        .complaints()
-        .iter()
+    let methods: Vec<_> = (browser.errors().iter())
         .filter_map(|event| event["method"].as_str())
         .collect();
-    for method in [
-        "Runtime.exceptionThrown",
-        "Runtime.consoleAPICalled",
-        "Network.requestWillBeSent",
-    ] {
+    for method in ["Runtime.exceptionThrown", "Runtime.consoleAPICalled"] {
         assert!(methods.contains(&method), "{method} in {methods:?}");
     }
+    assert!(loaded(&browser)[0].1.ends_with("/absent.png"));
 }

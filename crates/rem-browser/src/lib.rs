@@ -1,4 +1,7 @@
-//! Chromium, driven over its DevTools protocol.
+//! Chromium for tests, driven over its DevTools protocol: it opens a page, presses keys, tells what is there and what
+//! was complained about.
+
+mod base64;
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -132,18 +135,67 @@ impl Browser {
     }
 
     /// Opens a page of so many pixels and waits until it is loaded.
-    pub fn open(&mut self, page: &Path, (width, height): (u32, u32), scheme: &str) {
+    pub fn open(&mut self, address: &str, (width, height): (u32, u32), scheme: &str) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
         self.call("Emulation.setDeviceMetricsOverride", size);
         let dark = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.call("Emulation.setEmulatedMedia", dark);
-        let address = format!("file://{}", page.canonicalize().unwrap().display());
+        // A page of the same document with another #fragment would not be loaded anew.
+        self.call("Page.navigate", json!({"url": "about:blank"}));
+        self.wait_for("location.href === 'about:blank'");
         self.call("Page.navigate", json!({"url": address}));
+        self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'");
+    }
+
+    /// Waits until an expression of JavaScript is true; one that fails, as on an element that is not there yet, is not.
+    #[track_caller]
+    pub fn wait_for(&mut self, expression: &str) {
         let started = Instant::now();
-        while self.evaluate("document.readyState + location.protocol") != "completefile:" {
-            assert!(started.elapsed() < PATIENCE, "the page does not load");
+        let asked =
+            format!("(() => {{ try {{ return !!({expression}) }} catch {{ return false }} }})()");
+        while self.evaluate(&asked) != true {
+            let page = "document.body ? document.body.innerText.slice(0, 2000) : ''";
+            if started.elapsed() > PATIENCE {
+                panic!(
+                    "waited in vain for {expression}; the page: {}",
+                    self.evaluate(page)
+                );
+            }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Presses and releases a key, by its name in `KeyboardEvent.key`.
+    pub fn press(&mut self, key: &str) {
+        // Enter and the letters are also text, without which the browser does not act on them.
+        let text = match key {
+            "Enter" => "\r",
+            letter if letter.chars().count() == 1 => letter,
+            _ => "",
+        };
+        let code = match key {
+            "Enter" => 13,
+            "Tab" => 9,
+            "Escape" => 27,
+            "ArrowLeft" => 37,
+            "ArrowUp" => 38,
+            "ArrowRight" => 39,
+            "ArrowDown" => 40,
+            letter => letter.to_uppercase().bytes().next().map_or(0, u32::from),
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let mut event = json!({"type": kind, "key": key, "windowsVirtualKeyCode": code});
+            if kind == "keyDown" && !text.is_empty() {
+                event["text"] = text.into();
+            }
+            self.call("Input.dispatchKeyEvent", event);
+        }
+    }
+
+    /// Lets pages save files into a folder.
+    pub fn download_into(&mut self, folder: &Path) {
+        let allow = json!({"behavior": "allow", "downloadPath": folder});
+        self.call("Page.setDownloadBehavior", allow);
     }
 
     /// The value of an expression of JavaScript.
@@ -158,23 +210,46 @@ impl Browser {
         answer["result"]["value"].take()
     }
 
-    /// The whole page as PNG, in the encoding of the protocol: base64.
-    pub fn screenshot(&mut self) -> String {
+    /// What is shown, as the bytes of a PNG file.
+    pub fn screenshot(&mut self) -> Vec<u8> {
         let whole = json!({"format": "png", "captureBeyondViewport": true});
         let answer = self.call("Page.captureScreenshot", whole);
-        answer["data"].as_str().unwrap().to_owned()
+        base64::decode(answer["data"].as_str().unwrap())
     }
 
-    /// What the console holds of errors and warnings, and what was asked of the network besides the page.
-    pub fn complaints(&self) -> Vec<&Value> {
-        let bad = |event: &&Value| match event["method"].as_str() {
-            Some("Runtime.exceptionThrown") => true,
-            Some("Runtime.consoleAPICalled") => true,
-            Some("Log.entryAdded") => true,
-            Some("Network.requestWillBeSent") => event["params"]["type"] != "Document",
-            _ => false,
+    /// With `REM_SCREENSHOTS=DIR`, what is shown is kept there.
+    pub fn keep_screenshot(&mut self, name: &str) {
+        if let Some(dir) = std::env::var_os("REM_SCREENSHOTS") {
+            let png = self.screenshot();
+            std::fs::write(Path::new(&dir).join(name), png).unwrap();
+        }
+    }
+
+    /// Errors and warnings, thrown or on the console.
+    pub fn errors(&self) -> Vec<&Value> {
+        let bad = |event: &&Value| {
+            let method = event["method"].as_str();
+            matches!(
+                method,
+                Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded")
+            )
         };
         self.events.iter().filter(bad).collect()
+    }
+
+    /// Everything that was asked of the network: its kind, as `Document`, and its address.
+    pub fn requests(&self) -> Vec<(&str, &str)> {
+        fn kind_and_address(event: &Value) -> Option<(&str, &str)> {
+            let asked = &event["params"];
+            match event["method"].as_str()? {
+                "Network.requestWillBeSent" => {
+                    Some((asked["type"].as_str()?, asked["request"]["url"].as_str()?))
+                }
+                "Network.webSocketCreated" => Some(("WebSocket", asked["url"].as_str()?)),
+                _ => None,
+            }
+        }
+        self.events.iter().filter_map(kind_and_address).collect()
     }
 }
 
