@@ -9,11 +9,14 @@ use clap::{Args, Parser, Subcommand};
 mod bench;
 mod config;
 mod doctor;
+mod episodes;
 mod eval;
 mod import;
+mod play;
 mod report;
 mod show;
 mod train;
+mod watch;
 
 #[global_allocator]
 static ALLOCATOR: rem_kernels::memory::Allocator = rem_kernels::memory::Allocator;
@@ -43,6 +46,9 @@ enum Command {
     Bench(bench::BenchArgs),
     Doctor(doctor::DoctorArgs),
     Report(report::ReportArgs),
+    Watch(watch::WatchArgs),
+    Play(play::PlayArgs),
+    Episodes(episodes::EpisodesArgs),
 }
 
 /// Where a config comes from.
@@ -115,6 +121,9 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Report(args) => report::run(args),
+        Command::Watch(args) => watch::run(args),
+        Command::Play(args) => play::run(args),
+        Command::Episodes(args) => episodes::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,50 @@
+// The codebook of the last checkpoint: every code as it looks, and how often the replay's frames use it.
+
+import { envelope, of } from "./api.js";
+import { h, notice } from "./dom.js";
+import { number, percent } from "./format.js";
+import { paint, screen } from "./pictures.js";
+
+export function codebookPanel(state) {
+  const box = h("div", {});
+  let asked = null;
+
+  async function load() {
+    try {
+      const { about, bytes } = await envelope(of(state.name, "codebook"));
+      box.replaceChildren(...codes(about, bytes));
+    } catch (error) {
+      box.replaceChildren(notice(error.message, error.hint));
+    }
+  }
+
+  return {
+    element: box,
+    draw() {
+      // Once for each checkpoint.
+      const newest = state.details?.checkpoints.at(-1) ?? null;
+      if (newest === null || newest === asked) return;
+      asked = newest;
+      if (!box.childElementCount) box.replaceChildren(h("p", { class: "quiet" }, "Asking the tokenizer…"));
+      load();
+    },
+  };
+}
+
+function codes(about, bytes) {
+  const total = about.counts.reduce((sum, count) => sum + count, 0) || 1;
+  const most = Math.max(...about.counts, 1);
+  const cells = about.counts.map((count, code) => {
+    const label = `code ${code}: ${count ? `${percent(count / total)} of tokens` : "dead"}`;
+    const canvas = screen(about.patch, label);
+    paint(canvas, bytes, code);
+    const bar = h("span", { class: "use" });
+    bar.style.width = `${100 * Math.sqrt(count / most)}%`;
+    return h("li", { class: count ? "code" : "code dead", title: label }, canvas, bar);
+  });
+  return [
+    h("p", {}, `${about.alive} of ${about.counts.length} codes are alive; perplexity ${number(about.perplexity)}.`),
+    h("p", { class: "quiet" }, `Counted in ${about.frames} frames of the replay, as the tokenizer after epoch ${about.epoch} sees them. Each picture is what its code draws among its like; the bar below is its use, dead codes are crossed out.`),
+    h("ul", { class: "codes", "aria-label": "Codes" }, cells),
+  ];
+}

@@ -1,0 +1,113 @@
+// The dream beside reality, step by step.
+
+import { envelope, json, of } from "./api.js";
+import { h, notice } from "./dom.js";
+import { number, percent, signed } from "./format.js";
+import { mark, paint, screen } from "./pictures.js";
+
+export function dreamPanel(state) {
+  const box = h("div", {});
+  let begun = false;
+
+  async function begin() {
+    try {
+      const { episodes } = await json(of(state.name, "episodes"));
+      const long = episodes.filter((episode) => episode.steps > 1);
+      if (!long.length) {
+        begun = false;
+        box.replaceChildren(notice("There is no episode in the replay to dream along with yet.", "The replay is written at the end of each epoch."));
+        return;
+      }
+      box.replaceChildren(...form(state, long));
+    } catch (error) {
+      box.replaceChildren(notice(error.message, error.hint));
+    }
+  }
+
+  return {
+    element: box,
+    draw() {
+      if (begun || !state.details?.checkpoints.length) return;
+      begun = true;
+      begin();
+    },
+  };
+}
+
+function form(state, episodes) {
+  const field = (label, attributes) => {
+    const input = h("input", { type: "number", ...attributes });
+    return { input, element: h("label", { class: "field" }, label, input) };
+  };
+  const newest = episodes[0];
+  const episode = field("Episode", { min: 0, max: Math.max(...episodes.map((e) => e.number)), value: newest.number });
+  const step = field("From step", { min: 0, value: 0 });
+  const length = field("Frames", { min: 2, max: 64, value: Math.min(16, Math.max(2, newest.steps)) });
+  const temperature = field("Temperature", { min: 0, max: 4, step: 0.1, value: 1 });
+  const seed = field("Dream no.", { min: 0, value: 0 });
+  const result = h("div", {});
+
+  async function dream(event) {
+    event?.preventDefault();
+    result.setAttribute("aria-busy", "true");
+    const query = new URLSearchParams({
+      episode: episode.input.value, step: step.input.value, length: length.input.value,
+      temperature: temperature.input.value, seed: seed.input.value,
+    });
+    try {
+      const { about, bytes } = await envelope(`${of(state.name, "dream")}?${query}`);
+      result.replaceChildren(...strip(about, bytes));
+    } catch (error) {
+      result.replaceChildren(notice(error.message, error.hint));
+    }
+    result.removeAttribute("aria-busy");
+  }
+  dream();
+  return [
+    h("h2", {}, "The dream beside reality"),
+    h("p", { class: "quiet" }, "The world model sees the first frames of a piece of a real episode; then it gets only the actions and makes up the rest. Squares mark tokens that differ from the real frame's."),
+    h("form", { class: "row fields", onsubmit: dream },
+      episode.element, step.element, length.element, temperature.element, seed.element,
+      h("button", { type: "submit" }, "Dream")),
+    result,
+  ];
+}
+
+function strip(about, bytes) {
+  const dreamt = about.steps.filter((step) => !step.seen);
+  const mean = dreamt.reduce((sum, step) => sum + step.accuracy, 0) / (dreamt.length || 1);
+  return [
+    h("p", {}, dreamt.length
+      ? `${percent(mean)} of the dreamt tokens are those of reality, by the agent after epoch ${about.epoch}.`
+      : "Nothing was dreamt: there are not enough frames after those that are seen."),
+    h("div", { class: "scroll" }, h("ol", { class: "strip" }, about.steps.map((step, i) => column(about, step, bytes, i)))),
+  ];
+}
+
+function column(about, step, bytes, i) {
+  const name = (kind) => `${kind}, step ${step.step}`;
+  const [real, dream] = [screen(about.size, name("reality")), screen(about.size, name("dream"))];
+  paint(real, bytes, 3 * i);
+  paint(dream, bytes, 3 * i + 2);
+  const layer = h("canvas", { class: "marks", "aria-hidden": "true" });
+  mark(layer, about.grid, step.wrong, "#ff9d3b");
+  const beyond = i >= about.horizon;
+  return h("li", { class: beyond ? "beyond" : null },
+    h("span", { class: "quiet" }, `step ${step.step}${beyond ? " · past horizon" : ""}`),
+    real, h("div", { class: "layers" }, dream, layer),
+    step.seen ? h("span", { class: "quiet" }, "seen") : [
+      h("span", {}, about.actions[step.action]),
+      h("span", {}, `tokens ${percent(step.accuracy)}`),
+      meter("accuracy", step.accuracy),
+      h("span", {}, `reward ${signed(step.reward)}, dreamt ${signed(step.dreamt_reward)}`),
+      step.reward_odds.length ? h("span", { class: "quiet" }, `−1 ${percent(step.reward_odds[0])} · 0 ${percent(step.reward_odds[1])} · +1 ${percent(step.reward_odds[2])}`) : null,
+      h("span", {}, `end ${percent(step.end_odds)}${step.ended ? ", and it ended" : ""}`),
+    ]);
+}
+
+/** A bar that tells a share. */
+export function meter(label, share) {
+  const bar = h("span", { class: "meter", role: "meter", "aria-label": label, "aria-valuemin": 0, "aria-valuemax": 1, "aria-valuenow": number(share) }, h("span", {}));
+  bar.firstChild.style.width = `${100 * share}%`;
+  return bar;
+}

@@ -1,0 +1,110 @@
+// A lens on the tokens of a dreamt frame: how sure each was, and what else one might have been.
+
+import { h } from "./dom.js";
+import { percent } from "./format.js";
+import { paint, screen } from "./pictures.js";
+
+/**
+ * @param {{ask: (place: number) => Promise, size: number}} how
+ */
+export function tokenLens({ ask, size }) {
+  const layer = h("canvas", { class: "marks", "aria-hidden": "true" });
+  const doubt = h("input", { type: "checkbox", onchange: () => draw() });
+  const text = h("p", { class: "quiet", "aria-live": "polite" });
+  const list = h("ol", { class: "alternatives", "aria-label": "What the token might have been" });
+  const element = h("div", {},
+    h("label", {}, doubt, "Shade tokens by doubt"), text, list);
+  let moment = null;
+  let place = null;
+  let asking = false;
+  const lens = { layer, element, on: false, toggle, key, show };
+
+  const grid = () => Math.sqrt(moment?.tokens.length ?? 1);
+
+  function hint() {
+    text.textContent = moment?.chances.length
+      ? "Point at the frame, or press I and use the arrows: the likeliest codes of a token appear here."
+      : "This frame was seen, not dreamt: no token of it was drawn.";
+    list.replaceChildren();
+  }
+
+  function draw() {
+    const scale = 16;
+    const side = grid();
+    layer.width = layer.height = side * scale;
+    const context = layer.getContext("2d");
+    if (doubt.checked) {
+      moment?.chances.forEach((chance, i) => {
+        context.fillStyle = `rgb(255 157 59 / ${0.8 * (1 - chance)})`;
+        context.fillRect((i % side) * scale, Math.floor(i / side) * scale, scale, scale);
+      });
+    }
+    if (place !== null) {
+      context.strokeStyle = "#ff9d3b";
+      context.lineWidth = 2;
+      context.strokeRect((place % side) * scale + 1, Math.floor(place / side) * scale + 1, scale - 2, scale - 2);
+    }
+  }
+
+  async function look(next) {
+    place = next;
+    draw();
+    if (place === null || !moment?.chances.length) return hint();
+    if (asking) return;
+    asking = true;
+    const [wanted, at] = [place, moment.id];
+    try {
+      const { about, bytes } = await ask(wanted);
+      if (moment.id === at && about.moment === at) tell(about, bytes);
+    } catch (error) {
+      text.textContent = error.message;
+    }
+    asking = false;
+    // The cursor went on meanwhile.
+    if (place !== null && place !== wanted) look(place);
+  }
+
+  function tell({ place, drawn, codes }, bytes) {
+    text.textContent = `Token ${place}: code ${drawn} was drawn.`;
+    list.replaceChildren(...codes.map(({ code, chance }, i) => {
+      const canvas = screen(size, `the frame with code ${code} at this place`);
+      paint(canvas, bytes, i);
+      return h("li", { class: code === drawn ? "taken" : null }, canvas, h("span", {}, `code ${code}`), h("span", { class: "number" }, percent(chance)));
+    }));
+  }
+
+  layer.addEventListener("pointermove", (event) => {
+    const box = layer.getBoundingClientRect();
+    const at = (share) => Math.min(grid() - 1, Math.max(0, Math.floor(share * grid())));
+    const next = at((event.clientY - box.top) / box.height) * grid() + at((event.clientX - box.left) / box.width);
+    if (next !== place) look(next);
+  });
+  layer.addEventListener("pointerleave", () => !lens.on && look(null));
+
+  function toggle() {
+    lens.on = !lens.on;
+    look(lens.on ? (place ?? 0) : null);
+  }
+
+  /** Whether a key moved the lens. */
+  function key(event) {
+    const side = grid();
+    const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -side, ArrowDown: side }[event.key];
+    if (event.key === "Escape") toggle();
+    else if (step) look((place + step + moment.tokens.length) % moment.tokens.length);
+    else return false;
+    return true;
+  }
+
+  function show(next) {
+    moment = next;
+    if (place === null) {
+      draw();
+      hint();
+    } else {
+      look(place);
+    }
+  }
+
+  return lens;
+}

@@ -1,0 +1,546 @@
+//! A session at the console: commands in, moments out.
+
+use std::path::Path;
+
+use burn::tensor::{Int, Tensor};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rem::actor_critic::ControllerState;
+use rem::config::{Architecture, BurnInInputs};
+use rem::env::{Env, Outcome};
+use rem::evaluate::test_env;
+use rem::imagination::{burn_in, host};
+use rem::replay::archive::Archive;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::timeline::{About, Live, Moment, Timeline, World};
+use crate::envelope;
+use crate::error::Failure;
+use crate::mind::{self, Drawing, Mind, dream};
+
+/// What a page can ask for.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Command {
+    /// A new beginning.
+    Start { place: Place, world: Kind },
+    /// A step with this action, or with the agent's own.
+    Step {
+        action: Option<usize>,
+        temperature: f32,
+    },
+    /// To a moment that was, to go on from there.
+    Go { moment: u64 },
+    /// On from here in a dream that has seen only the last few observations: out of the real game, or with a fresh
+    /// memory.
+    Dream,
+    /// The likeliest codes at a place of the present observation.
+    Token { place: usize },
+    /// The way here as a file, from a moment on.
+    Save {
+        kind: FileKind,
+        from: Option<u64>,
+        frame_ms: u32,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    Real,
+    Dream,
+}
+
+/// Where to begin.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Place {
+    /// A step of an episode of the replay. There is no real game to go on with from there.
+    Episode { number: usize, step: usize },
+    /// A new game.
+    Game { seed: u64 },
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileKind {
+    Gif,
+    Npz,
+}
+
+/// Alternatives that are shown for a token.
+const ALTERNATIVES: usize = 6;
+
+/// Frames of an animation at most, the last ones.
+const GIF_FRAMES: usize = 600;
+
+pub struct Session<'m> {
+    mind: &'m Mind,
+    archive: Archive,
+    timeline: Timeline<'m>,
+    env: Option<Box<dyn Env>>,
+    /// The moment that the environment is at.
+    env_at: Option<u64>,
+    rng: ChaCha8Rng,
+}
+
+/// What came of a step, before the controller has seen it.
+struct Arrival<'m> {
+    action: u8,
+    reward: f32,
+    over: bool,
+    frame: Vec<u8>,
+    tokens: Vec<u16>,
+    odds: Option<mind::Odds>,
+    world: World<'m>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    is: &'static str,
+    id: u64,
+    parent: Option<u64>,
+    step: usize,
+    world: &'static str,
+    action: Option<u8>,
+    reward: f32,
+    total: f32,
+    over: bool,
+    /// Whether one can go on from here.
+    live: bool,
+    /// Observations in the dream's memory, and those that it was trained to hold.
+    seen: Option<usize>,
+    horizon: usize,
+    policy: Vec<f32>,
+    value: Option<f32>,
+    reward_odds: Vec<f32>,
+    end_odds: Option<f32>,
+    /// The chance that each token had, in a dream.
+    chances: Vec<f32>,
+    tokens: Vec<u16>,
+}
+
+impl<'m> Session<'m> {
+    pub fn new(mind: &'m Mind, run: &Path) -> Self {
+        Self {
+            mind,
+            archive: Archive::open(&run.join("replay")),
+            timeline: Timeline::default(),
+            env: None,
+            env_at: None,
+            rng: ChaCha8Rng::seed_from_u64(0),
+        }
+    }
+
+    /// Does what is asked and answers with an envelope.
+    pub fn obey(&mut self, command: Command) -> Result<Vec<u8>, Failure> {
+        match command {
+            Command::Start { place, world } => self.start(place, world)?,
+            Command::Step {
+                action,
+                temperature,
+            } => self.step(action, temperature)?,
+            Command::Go { moment } => {
+                if !self.timeline.go(moment) {
+                    return Err(Failure::Missing("such moment any more".into()));
+                }
+            }
+            Command::Dream => self.dream_on()?,
+            Command::Token { place } => return self.alternatives(place),
+            Command::Save {
+                kind,
+                from,
+                frame_ms,
+            } => return self.save(kind, from, frame_ms),
+        }
+        self.show()
+    }
+
+    fn start(&mut self, place: Place, world: Kind) -> Result<(), Failure> {
+        self.timeline = Timeline::default();
+        match place {
+            Place::Game { seed } => {
+                self.rng = ChaCha8Rng::seed_from_u64(seed);
+                self.start_game(seed)?;
+                if world == Kind::Dream {
+                    // The dream wants to see as much as it did in training.
+                    for _ in 1..self.mind.world_model.context() {
+                        self.step(Some(0), 1.0)?;
+                    }
+                }
+            }
+            Place::Episode { number, step } => {
+                if world == Kind::Real {
+                    let reason = "a step of the replay is a memory: only a dream can go on from it";
+                    return Err(Failure::Asked(reason.into()));
+                }
+                self.rng = ChaCha8Rng::seed_from_u64(0);
+                return self.start_in_episode(number, step);
+            }
+        }
+        match world {
+            Kind::Real => Ok(()),
+            Kind::Dream => self.dream_on(),
+        }
+    }
+
+    fn start_game(&mut self, seed: u64) -> Result<(), Failure> {
+        let mut env = test_env(&self.mind.config.env, seed)?;
+        let frame = env.reset();
+        let world = World::Real(env.snapshot());
+        let tokens = self.mind.see(std::slice::from_ref(&frame));
+        let before = self.mind.player.actor_critic.initial_state(1);
+        let controller = self.observe(&tokens, before);
+        let id = self.timeline.push(Moment {
+            live: Some(Live { world, controller }),
+            ..memory(None, 0, frame, tokens)
+        });
+        self.env = Some(env);
+        self.env_at = Some(id);
+        Ok(())
+    }
+
+    /// The context of the dream, and before it what warms the controller, are read from the replay.
+    fn start_in_episode(&mut self, number: usize, step: usize) -> Result<(), Failure> {
+        let context = self.mind.world_model.context();
+        let warm = self
+            .mind
+            .config
+            .actor_critic
+            .burn_in
+            .max(context - 1)
+            .min(step);
+        let lived = self.archive.read(number, step - warm..step + 1)?;
+        let lived = lived.filter(|lived| lived.frames.len() == warm + 1);
+        let missing = || Failure::Missing(format!("step {step} in episode {number}"));
+        let lived = lived.ok_or_else(missing)?;
+        let k = self.mind.config.tokens_per_obs();
+        let tokens = self.mind.see(&lived.frames);
+        let before = self.warmed(&tokens[..warm * k], &lived.actions[..warm]);
+        let first = (warm + 1).saturating_sub(context);
+        let mut parent = None;
+        for t in first..=warm {
+            let frame = lived.frames[t].clone();
+            let mut moment = memory(parent, t - first, frame, tokens[t * k..][..k].to_vec());
+            moment.action = (t > first).then(|| lived.actions[t - 1]);
+            parent = Some(self.timeline.push(moment));
+        }
+        let controller = self.observe(&tokens[warm * k..], before);
+        self.dream_with(controller)
+    }
+
+    /// The controller's state after these observations and actions.
+    fn warmed(&self, tokens: &[u16], actions: &[u8]) -> ControllerState {
+        let (mind, steps) = (self.mind, actions.len());
+        let controller = &mind.player.actor_critic;
+        if steps == 0 {
+            return controller.initial_state(1);
+        }
+        let tokens: Tensor<3, Int> = mind.ints(tokens).reshape([1, steps, tokens.len() / steps]);
+        burn_in(
+            controller,
+            &mind.player.tokenizer,
+            tokens,
+            mind.ints(actions).reshape([1, steps]),
+            Tensor::ones([1, steps], &mind.device),
+            BurnInInputs::ObservationsAndActions,
+        )
+    }
+
+    fn observe(&self, tokens: &[u16], before: ControllerState) -> ControllerState {
+        let player = &self.mind.player;
+        let tokens: Tensor<2, Int> = self.mind.ints(tokens).reshape([1, tokens.len()]);
+        let view = player.actor_critic.view(&player.tokenizer, tokens);
+        player.actor_critic.observe(view, before)
+    }
+
+    /// What it takes to go on from here.
+    fn live(&self) -> Result<(u64, &Moment<'m>, &Live<'m>), Failure> {
+        let asked = |reason: &str| Failure::Asked(reason.into());
+        let here = self.timeline.here();
+        let (id, moment) = here.ok_or_else(|| asked("start first"))?;
+        let live = moment.live.as_ref();
+        let reason = "too long ago, or seen before the dream began: one cannot go on from here";
+        Ok((id, moment, live.ok_or_else(|| asked(reason))?))
+    }
+
+    /// On from here in a dream that has seen the last observations of the way here and nothing else.
+    fn dream_on(&mut self) -> Result<(), Failure> {
+        let (_, moment, live) = self.live()?;
+        if moment.over && !moment.dreamt {
+            return Err(Failure::Asked(
+                "the game is over: go back some steps, or start anew".into(),
+            ));
+        }
+        let controller = live.controller.clone();
+        self.dream_with(controller)
+    }
+
+    /// The present moment once more, from now on in a dream.
+    fn dream_with(&mut self, controller: ControllerState) -> Result<(), Failure> {
+        let mind = self.mind;
+        let here = self.timeline.here();
+        let (id, moment) = here.expect("a session has begun");
+        let way = self.timeline.way_to(id, mind.world_model.context());
+        let tokens: Vec<u16> = way.iter().flat_map(|m| m.tokens.iter().copied()).collect();
+        let actions: Vec<u8> = way[1..].iter().filter_map(|m| m.action).collect();
+        let seen = way.len();
+        let again = Moment {
+            action: moment.action,
+            reward: moment.reward,
+            total: moment.total,
+            dreamt: moment.dreamt,
+            odds: moment.odds.clone(),
+            live: Some(Live {
+                world: World::Dream {
+                    dream: dream::start(mind, &tokens, &actions),
+                    seen,
+                },
+                controller,
+            }),
+            ..memory(
+                moment.parent,
+                moment.step,
+                moment.frame.clone(),
+                moment.tokens.clone(),
+            )
+        };
+        self.timeline.push(again);
+        Ok(())
+    }
+
+    fn step(&mut self, action: Option<usize>, temperature: f32) -> Result<(), Failure> {
+        if self.memory_is_full() {
+            self.dream_on()?;
+        }
+        let (id, moment, live) = self.live()?;
+        if moment.over && !moment.dreamt {
+            return Err(Failure::Asked(
+                "the game is over: go back some steps, or start anew".into(),
+            ));
+        }
+        let (step, total) = (moment.step + 1, moment.total);
+        let dreamt = matches!(live.world, World::Dream { .. });
+        let controller = live.controller.clone();
+        let choices = self.mind.action_names.len();
+        let action = match action {
+            Some(action) if action < choices => action,
+            Some(action) => return Err(Failure::Asked(format!("there is no action {action}"))),
+            None => self.agents_choice(&controller),
+        };
+        let arrival = match dreamt {
+            true => self.step_dream(action as u8, temperature)?,
+            false => self.step_game(id, action as u8)?,
+        };
+        let acted = self.mind.player.act(&[action], controller);
+        let controller = self.observe(&arrival.tokens, acted);
+        let pushed = self.timeline.push(Moment {
+            action: Some(arrival.action),
+            reward: arrival.reward,
+            total: total + arrival.reward,
+            over: arrival.over,
+            dreamt,
+            odds: arrival.odds,
+            live: Some(Live {
+                world: arrival.world,
+                controller,
+            }),
+            ..memory(Some(id), step, arrival.frame, arrival.tokens)
+        });
+        if !dreamt {
+            self.env_at = Some(pushed);
+        }
+        Ok(())
+    }
+
+    /// A Transformer has places for one segment only: before they run out it must forget.
+    fn memory_is_full(&self) -> bool {
+        let config = &self.mind.config;
+        let limited = config.world_model.architecture == Architecture::Transformer;
+        let live = self
+            .timeline
+            .here()
+            .and_then(|(_, moment)| moment.live.as_ref());
+        match live.map(|live| &live.world) {
+            Some(World::Dream { seen, .. }) => limited && *seen >= config.memory_steps(),
+            _ => false,
+        }
+    }
+
+    /// Drawn by the policy at its temperature for tests.
+    fn agents_choice(&mut self, controller: &ControllerState) -> usize {
+        let logits = self.mind.player.actor_critic.heads(controller).logits;
+        let temperature = self.mind.config.evaluate.temperature;
+        let chances = mind::probabilities(logits.div_scalar(temperature));
+        let mut draw: f32 = self.rng.random();
+        let drawn = chances.iter().position(|chance| {
+            draw -= chance;
+            draw < 0.0
+        });
+        drawn.unwrap_or(chances.len() - 1)
+    }
+
+    fn step_game(&mut self, from: u64, action: u8) -> Result<Arrival<'m>, Failure> {
+        let env = self.env.as_mut().expect("a real moment has an environment");
+        if self.env_at != Some(from) {
+            let moment = self.timeline.get(from);
+            let live = moment.and_then(|moment| moment.live.as_ref());
+            let Some(World::Real(snapshot)) = live.map(|live| &live.world) else {
+                unreachable!("the world was looked at before");
+            };
+            env.restore(snapshot)?;
+        }
+        let step = env.step(action.into());
+        Ok(Arrival {
+            action,
+            reward: step.reward,
+            over: step.outcome != Outcome::Continues,
+            tokens: self.mind.see(std::slice::from_ref(&step.frame)),
+            frame: step.frame,
+            odds: None,
+            world: World::Real(env.snapshot()),
+        })
+    }
+
+    fn step_dream(&mut self, action: u8, temperature: f32) -> Result<Arrival<'m>, Failure> {
+        let (_, _, live) = self.live()?;
+        let World::Dream { dream, seen } = &live.world else {
+            unreachable!("the world was looked at before");
+        };
+        let (mut dream, seen) = (dream.clone(), seen + 1);
+        let mind = self.mind;
+        let mut drawing = Drawing::new(temperature.clamp(0.0, 4.0), &mut self.rng);
+        let step = drawing.through(|draw| dream.step_by(mind.ints(&[action]), draw));
+        let odds = drawing.odds;
+        let tokens = rem::batch::host_tokens(dream.tokens());
+        Ok(Arrival {
+            action,
+            reward: step.rewards[0],
+            over: step.ends[0],
+            frame: mind.draw(&tokens).remove(0),
+            tokens,
+            odds: Some(odds),
+            world: World::Dream { dream, seen },
+        })
+    }
+
+    /// The present moment, with its frame.
+    fn show(&self) -> Result<Vec<u8>, Failure> {
+        let here = self.timeline.here();
+        let (id, moment) = here.ok_or_else(|| Failure::Asked("start first".into()))?;
+        let heads = moment
+            .live
+            .as_ref()
+            .map(|live| self.mind.player.actor_critic.heads(&live.controller));
+        let world = moment.live.as_ref().map(|live| &live.world);
+        let seen = match world {
+            Some(World::Dream { seen, .. }) => Some(*seen),
+            _ => None,
+        };
+        let odds = moment.odds.clone().unwrap_or_default();
+        let vocabulary = self.mind.config.tokenizer.vocabulary;
+        let shown = Shown {
+            is: "moment",
+            id,
+            parent: moment.parent,
+            step: moment.step,
+            world: if seen.is_some() || moment.dreamt {
+                "dream"
+            } else {
+                "real"
+            },
+            action: moment.action,
+            reward: moment.reward,
+            total: moment.total,
+            over: moment.over,
+            live: moment.live.is_some(),
+            seen,
+            horizon: self.mind.config.train.horizon,
+            policy: heads
+                .clone()
+                .map_or_else(Vec::new, |heads| mind::probabilities(heads.logits)),
+            value: heads.map(|heads| host(heads.values)[0]),
+            chances: match &moment.odds {
+                Some(odds) => odds.of(&moment.tokens, vocabulary),
+                None => Vec::new(),
+            },
+            reward_odds: odds.rewards,
+            end_odds: moment.odds.as_ref().map(|odds| odds.end),
+            tokens: moment.tokens.clone(),
+        };
+        Ok(envelope::seal(&shown, &moment.frame))
+    }
+
+    /// The likeliest codes at a place, each with the frame as it would be with that code.
+    fn alternatives(&self, place: usize) -> Result<Vec<u8>, Failure> {
+        let asked = |reason: String| Failure::Asked(reason);
+        let here = self.timeline.here();
+        let (id, moment) = here.ok_or_else(|| asked("start first".into()))?;
+        let odds = moment.odds.as_ref();
+        let odds = odds.ok_or_else(|| {
+            asked("this frame was seen, not dreamt: no token of it was drawn".into())
+        })?;
+        if place >= moment.tokens.len() {
+            return Err(asked(format!("there is no place {place}")));
+        }
+        let vocabulary = self.mind.config.tokenizer.vocabulary;
+        let likeliest = odds.likeliest(place, vocabulary, ALTERNATIVES);
+        let tokens: Vec<u16> = (likeliest.iter())
+            .flat_map(|(code, _)| {
+                let mut tokens = moment.tokens.clone();
+                tokens[place] = *code;
+                tokens
+            })
+            .collect();
+        let codes: Vec<_> = likeliest
+            .iter()
+            .map(|(code, chance)| json!({"code": code, "chance": chance}))
+            .collect();
+        let about = json!({
+            "is": "token", "moment": id, "place": place, "drawn": moment.tokens[place], "codes": codes,
+        });
+        Ok(envelope::seal(&about, &self.mind.draw(&tokens).concat()))
+    }
+
+    /// The way here as a file.
+    fn save(&self, kind: FileKind, from: Option<u64>, frame_ms: u32) -> Result<Vec<u8>, Failure> {
+        let here = self.timeline.here();
+        let (id, _) = here.ok_or_else(|| Failure::Asked("start first".into()))?;
+        let config = &self.mind.config;
+        let about = About {
+            game: &config.env.game,
+            action_names: &self.mind.action_names,
+            size: config.env.frame_size,
+        };
+        let episode = self.timeline.episode(id, from, about);
+        let (ending, bytes) = match kind {
+            FileKind::Npz => ("npz", episode.to_npz()),
+            FileKind::Gif => {
+                let gif = episode.last(GIF_FRAMES).gif(frame_ms.clamp(20, 2000));
+                let bytes = gif.map_err(|error| Failure::Asked(error.to_string()))?;
+                ("gif", bytes)
+            }
+        };
+        let name = format!("{}-{}-steps.{ending}", config.env.game, episode.steps());
+        let about = json!({"is": "file", "name": name, "kind": ending, "steps": episode.steps()});
+        Ok(envelope::seal(&about, &bytes))
+    }
+}
+
+/// A moment that is only remembered.
+fn memory<'m>(parent: Option<u64>, step: usize, frame: Vec<u8>, tokens: Vec<u16>) -> Moment<'m> {
+    Moment {
+        parent,
+        step,
+        action: None,
+        reward: 0.0,
+        total: 0.0,
+        over: false,
+        dreamt: false,
+        frame,
+        tokens,
+        odds: None,
+        live: None,
+    }
+}
