@@ -1,6 +1,8 @@
 //! Driving `rem` as a process, and comparing what it leaves on the disk.
 #![allow(dead_code)] // each test file uses its own part
 
+pub mod web;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,109 @@
+//! `rem episodes`: what is listed is exported, what is exported is read back, and only pictures are deleted.
+
+mod support;
+
+use std::fs;
+
+use support::{SHORT, all_files, finished, refused, rem, stdout, succeeds};
+
+#[test]
+fn episodes_are_listed_exported_and_read_back() {
+    let run = finished(SHORT);
+    let listed = stdout(&succeeds(rem().arg("episodes").arg(run.dir())));
+    let lines: Vec<&str> = listed.lines().collect();
+    // 80 steps of a game that takes 7 or 8.
+    assert!(lines.len() > 8 && lines[0].contains("return"), "{listed}");
+    assert!(lines[1].ends_with("ended"), "{listed}");
+    let last = stdout(&succeeds(
+        rem().arg("episodes").arg(run.dir()).args(["--last", "2"]),
+    ));
+    assert_eq!(last.lines().count(), 3);
+
+    let place = support::place();
+    let export = |format: &str, name: &str| {
+        let file = place.path().join(name);
+        let mut command = rem();
+        command
+            .arg("episodes")
+            .arg(run.dir())
+            .args(["export", "0", "--to", format, "--out"])
+            .arg(&file);
+        succeeds(&mut command);
+        file
+    };
+    assert!(
+        fs::read(export("gif", "e.gif"))
+            .unwrap()
+            .starts_with(b"GIF89a")
+    );
+    assert!(
+        fs::read(export("strip", "e.png"))
+            .unwrap()
+            .starts_with(b"\x89PNG")
+    );
+    let file = export("npz", "e.npz");
+    let shown = stdout(&succeeds(rem().arg("episodes").arg(&file)));
+    let steps: usize = lines[1].split_whitespace().nth(2).unwrap().parse().unwrap();
+    assert!(
+        shown.starts_with(&format!("catch: {steps} steps")),
+        "{shown}"
+    );
+    assert_eq!(shown.lines().count(), steps + 1);
+    // A file is exported as a run's episode is.
+    let again = place.path().join("again.npz");
+    succeeds(
+        rem()
+            .arg("episodes")
+            .arg(&file)
+            .args(["export", "--to", "npz", "--out"])
+            .arg(&again),
+    );
+    assert_eq!(fs::read(&file).unwrap(), fs::read(&again).unwrap());
+}
+
+#[test]
+fn only_pictures_are_deleted() {
+    let run = finished(SHORT);
+    let note = run.dir().join("media/mine.png");
+    fs::write(&note, "kept").unwrap();
+    let before = all_files(run.dir());
+    let delete = |words: &[&str]| {
+        stdout(&succeeds(
+            rem()
+                .arg("episodes")
+                .arg(run.dir())
+                .arg("delete-media")
+                .args(words),
+        ))
+    };
+    assert!(delete(&["--keep-last"]).starts_with("deleted 4 pictures"));
+    assert!(run.dir().join("media/epoch-000002-dream.gif").exists());
+    assert!(delete(&[]).starts_with("deleted 4 pictures"));
+    let mut after = before.clone();
+    after.retain(|name, _| !name.starts_with("media/epoch-"));
+    support::assert_same(&all_files(run.dir()), &after);
+}
+
+#[test]
+fn mistakes_are_answered_with_a_hint() {
+    let run = finished(SHORT);
+    let place = support::place();
+    let (error, _) = refused(rem().arg("episodes").arg(place.path()));
+    assert!(error.contains("there is no run in it"), "{error}");
+    let (error, hint) = refused(
+        rem()
+            .arg("episodes")
+            .arg(run.dir())
+            .args(["export", "999", "--to", "gif"]),
+    );
+    assert!(
+        error.contains("no episode 999") && hint.contains("episodes 0 to"),
+        "{error} {hint}"
+    );
+    let foreign = place.path().join("foreign.npz");
+    fs::write(&foreign, "not an archive").unwrap();
+    let (error, _) = refused(rem().arg("episodes").arg(&foreign));
+    assert!(error.contains("no .npz file"), "{error}");
+    let (error, _) = refused(rem().arg("watch").arg(place.path().join("absent")));
+    assert!(error.contains("no such directory"), "{error}");
+}

@@ -1,0 +1,98 @@
+//! `rem watch` and `rem play` as servers, and plain requests to them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use super::rem;
+
+/// A server that ends with the test.
+pub struct Server {
+    process: Child,
+    /// What it printed: `http://127.0.0.1:PORT/…`.
+    pub address: String,
+}
+
+impl Server {
+    /// `rem watch` on a folder, with more arguments.
+    pub fn watch(path: &Path, words: &str) -> Self {
+        Self::start("watch", path, words)
+    }
+
+    /// `rem play` on a run.
+    pub fn play(path: &Path) -> Self {
+        Self::start("play", path, "")
+    }
+
+    fn start(command: &str, path: &Path, words: &str) -> Self {
+        let mut process = rem()
+            .args([command, "--port", "0"])
+            .arg(path)
+            .args(words.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut address = String::new();
+        BufReader::new(process.stdout.take().unwrap())
+            .read_line(&mut address)
+            .unwrap();
+        assert!(address.starts_with("http://"), "it said {address:?}");
+        Self {
+            process,
+            address: address.trim().into(),
+        }
+    }
+
+    /// `127.0.0.1:PORT`
+    pub fn host(&self) -> &str {
+        let rest = self.address.strip_prefix("http://").unwrap();
+        rest.split('/').next().unwrap()
+    }
+
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.host()).unwrap();
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .unwrap();
+        stream
+    }
+
+    /// The status and the whole answer to a request, whose path goes out as it stands here.
+    pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+        let mut stream = self.connect();
+        let named = headers.iter().any(|(name, _)| *name == "Host");
+        let host = if named {
+            String::new()
+        } else {
+            format!("Host: {}\r\n", self.host())
+        };
+        let more: String = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"))
+            .collect();
+        let request = format!("GET {path} HTTP/1.1\r\n{host}{more}Connection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let status = answer
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        (status.unwrap_or_else(|| panic!("{path}: {answer}")), answer)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
