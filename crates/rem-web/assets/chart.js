@@ -87,6 +87,13 @@ function values({ series }, x, at) {
   return `${x} ${number(at)}: ${read.map(([name, point]) => `${series.length > 1 ? `${name} ` : ""}${number(point[1])}`).join(" · ")}`;
 }
 
+/** A tick with no more digits than it needs. */
+function tidy(tick) {
+  const size = Math.abs(tick);
+  const plain = tick === 0 || (size >= 1e-3 && size < 1e6);
+  return plain ? String(Number(tick.toPrecision(6))).replace("-", "−") : number(tick);
+}
+
 /** Round steps that divide a range into about `wanted` parts. */
 export function ticks(low, high, wanted) {
   if (!(high > low)) return [low];
@@ -120,7 +127,7 @@ function render(picture, { series, references }, { width, height, x, at }) {
   const parts = [];
   for (const tick of ticks(low, high, 4)) {
     parts.push(svg("line", { class: "grid", x1: SPACE.left, x2: width - SPACE.right, y1: toY(tick), y2: toY(tick) }));
-    parts.push(svg("text", { class: "axis", x: SPACE.left - 8, y: toY(tick) + 4, "text-anchor": "end" }, number(Number(tick.toPrecision(6)))));
+    parts.push(svg("text", { class: "axis", x: SPACE.left - 8, y: toY(tick) + 4, "text-anchor": "end" }, tidy(tick)));
   }
   const whole = ticks(left, right, Math.max(2, Math.floor(width / 110))).filter((tick) => Number.isInteger(tick));
   for (const tick of whole) {

@@ -37,14 +37,14 @@ function codes(about, bytes) {
   const cells = about.counts.map((count, code) => {
     const label = `code ${code}: ${count ? `${percent(count / total)} of tokens` : "dead"}`;
     const canvas = screen(about.patch, label);
-    paint(canvas, bytes, code);
+    if (count) paint(canvas, bytes, code);
     const bar = h("span", { class: "use" });
     bar.style.width = `${100 * Math.sqrt(count / most)}%`;
     return h("li", { class: count ? "code" : "code dead", title: label }, canvas, bar);
   });
   return [
     h("p", {}, `${about.alive} of ${about.counts.length} codes are alive; perplexity ${number(about.perplexity)}.`),
-    h("p", { class: "quiet" }, `Counted in ${about.frames} frames of the replay, as the tokenizer after epoch ${about.epoch} sees them. Each picture is what its code draws among its like; the bar below is its use, dead codes are crossed out.`),
+    h("p", { class: "quiet" }, `Counted in ${about.frames} frames of the replay, as the tokenizer after epoch ${about.epoch} sees them. Each picture is the mean of all pieces of frames that its code stands for; the bar below is its use, dead codes are crossed out.`),
     h("ul", { class: "codes", "aria-label": "Codes" }, cells),
   ];
 }

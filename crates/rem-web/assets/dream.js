@@ -65,7 +65,7 @@ function form(state, episodes) {
   dream();
   return [
     h("h2", {}, "The dream beside reality"),
-    h("p", { class: "quiet" }, "The world model sees the first frames of a piece of a real episode; then it gets only the actions and makes up the rest. Squares mark tokens that differ from the real frame's."),
+    h("p", { class: "quiet" }, "The world model sees the first frames of a piece of a real episode; then it gets only the actions and makes up the rest. Above is reality, below the dream; squares mark tokens that differ from the real frame's. Under them: the action, the share of right tokens, the reward as it was and as it was dreamt with the chances of −1 (orange), 0 and +1 (blue), and the chance of an end."),
     h("form", { class: "row fields", onsubmit: dream },
       episode.element, step.element, length.element, temperature.element, seed.element,
       h("button", { type: "submit" }, "Dream")),
@@ -93,16 +93,28 @@ function column(about, step, bytes, i) {
   mark(layer, about.grid, step.wrong, "#ff9d3b");
   const beyond = i >= about.horizon;
   return h("li", { class: beyond ? "beyond" : null },
-    h("span", { class: "quiet" }, `step ${step.step}${beyond ? " · past horizon" : ""}`),
+    h("span", { class: "quiet" }, `step ${step.step}`),
+    h("span", { class: "quiet" }, step.seen ? "seen" : beyond ? "past its horizon" : "dreamt"),
     real, h("div", { class: "layers" }, dream, layer),
-    step.seen ? h("span", { class: "quiet" }, "seen") : [
+    step.seen ? null : [
       h("span", {}, about.actions[step.action]),
       h("span", {}, `tokens ${percent(step.accuracy)}`),
       meter("accuracy", step.accuracy),
-      h("span", {}, `reward ${signed(step.reward)}, dreamt ${signed(step.dreamt_reward)}`),
-      step.reward_odds.length ? h("span", { class: "quiet" }, `−1 ${percent(step.reward_odds[0])} · 0 ${percent(step.reward_odds[1])} · +1 ${percent(step.reward_odds[2])}`) : null,
+      h("span", {}, `reward ${signed(step.reward)} / ${signed(step.dreamt_reward)}`),
+      step.reward_odds.length ? odds(step.reward_odds) : null,
       h("span", {}, `end ${percent(step.end_odds)}${step.ended ? ", and it ended" : ""}`),
     ]);
+}
+
+/** The chances of a reward's signs, as a bar in three parts and in words. */
+function odds(shares) {
+  const text = `−1 ${percent(shares[0])}, 0 ${percent(shares[1])}, +1 ${percent(shares[2])}`;
+  const parts = [1, 6, 0].map((look, sign) => {
+    const part = h("span", { class: `fill series-${look}` });
+    part.style.flexGrow = shares[sign];
+    return part;
+  });
+  return h("span", { class: "shares thin", role: "img", title: `foresaw ${text}`, "aria-label": `foresaw reward ${text}` }, parts);
 }
 
 /** A bar that tells a share. */

@@ -24,6 +24,8 @@ export function episodesPanel(state) {
       }
       list.replaceChildren(...episodes.map((e) => h("option", { value: e.number },
         `${e.number} · epoch ${e.epoch} · ${e.steps} steps · return ${number(e.total)} · ${e.outcome}`)));
+      // The newest that is whole.
+      list.value = (episodes.find((e) => e.outcome !== "still open") ?? episodes[0]).number;
       await load();
     } catch (error) {
       stage.replaceChildren(notice(error.message, error.hint));
@@ -105,7 +107,7 @@ function film(about, bytes) {
   return {
     element: h("div", {},
       h("div", { class: "film" },
-        h("div", {}, canvas, h("div", { class: "row" }, button, scrub.element)),
+        h("div", {}, canvas, scrub.element, button),
         h("div", {}, facts, h("h3", {}, "Policy"), policy)),
       h("p", { class: "quiet" }, `Values and policy are those of the agent after epoch ${about.epoch}; the episode was played in epoch ${about.episode.epoch}.${rest ? ` The first ${about.steps.length} of ${about.episode.steps} steps.` : ""}`),
       values.element),

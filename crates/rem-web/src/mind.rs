@@ -99,7 +99,7 @@ pub struct Minds {
 type Question = (PathBuf, u32, String);
 
 const MINDS_KEPT: usize = 2;
-const ANSWERS_KEPT: usize = 24;
+const ANSWERS_KEPT: usize = 12;
 
 impl Minds {
     /// The mind of a run's last checkpoint. Takes its time: not for the network's thread.

@@ -24,44 +24,55 @@ struct About {
     patch: usize,
 }
 
-/// An envelope with a picture of every code: the middle of a frame that consists of it alone.
+/// An envelope with a picture of every code: the mean of all pieces of frames that it stands for, black if there are
+/// none.
 pub fn codebook(mind: &Mind, archive: &Archive) -> Result<Vec<u8>, Failure> {
     let frames = archive.latest_frames(LATEST_STEPS, FRAMES)?;
     let vocabulary = mind.config.tokenizer.vocabulary;
+    let tokens = mind.see(&frames);
     let mut used = CodeUse::new(vocabulary);
-    used.count(&mind.see(&frames));
-
-    let k = mind.config.tokens_per_obs();
-    let alone: Vec<u16> = (0..vocabulary as u16)
-        .flat_map(|code| vec![code; k])
-        .collect();
+    used.count(&tokens);
     let (size, grid) = (mind.config.env.frame_size, mind.config.grid());
-    let patch = size / grid;
-    let corner = grid / 2 * patch;
-    let pictures: Vec<u8> = (mind.draw(&alone).iter())
-        .flat_map(|frame| cut(frame, size, corner, patch))
-        .collect();
     let about = About {
         epoch: mind.epoch,
         frames: frames.len(),
-        counts: used.counts().to_vec(),
         alive: used.alive(),
         perplexity: if frames.is_empty() {
             0.0
         } else {
             used.perplexity()
         },
-        patch,
+        patch: size / grid,
+        counts: used.counts().to_vec(),
     };
+    let pictures = mean_pieces(&frames, &tokens, grid, used.counts());
     Ok(envelope::seal(&about, &pictures))
 }
 
-/// The square of `side` pixels whose upper left corner is at (`corner`, `corner`).
-fn cut(frame: &[u8], size: usize, corner: usize, side: usize) -> Vec<u8> {
-    let rows = (corner..corner + side).map(|row| (row * size + corner) * 3);
-    rows.flat_map(|start| &frame[start..start + side * 3])
-        .copied()
-        .collect()
+/// The mean piece of each code, one after the other. Frames fall into `grid * grid` square pieces, a token each.
+fn mean_pieces(frames: &[Vec<u8>], tokens: &[u16], grid: usize, counts: &[u64]) -> Vec<u8> {
+    let Some(first) = frames.first() else {
+        return Vec::new();
+    };
+    let size = (first.len() / 3).isqrt();
+    let patch = size / grid;
+    let bytes = patch * patch * 3;
+    let mut sums = vec![0u64; counts.len() * bytes];
+    for (frame, tokens) in frames.iter().zip(tokens.chunks(grid * grid)) {
+        for (place, code) in tokens.iter().enumerate() {
+            let sum = &mut sums[usize::from(*code) * bytes..][..bytes];
+            let (top, left) = (place / grid * patch, place % grid * patch);
+            for (row, sum) in sum.chunks_mut(patch * 3).enumerate() {
+                let start = ((top + row) * size + left) * 3;
+                let pixels = &frame[start..start + patch * 3];
+                sum.iter_mut()
+                    .zip(pixels)
+                    .for_each(|(sum, pixel)| *sum += u64::from(*pixel));
+            }
+        }
+    }
+    let mean = |(i, sum): (usize, &u64)| (sum / counts[i / bytes].max(1)) as u8;
+    sums.iter().enumerate().map(mean).collect()
 }
 
 #[cfg(test)]
@@ -69,9 +80,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_square_is_cut_out() {
-        let frame: Vec<u8> = (0..16).flat_map(|pixel| [pixel; 3]).collect();
-        let square: Vec<u8> = cut(&frame, 4, 2, 2).into_iter().step_by(3).collect();
-        assert_eq!(square, [10, 11, 14, 15]);
+    fn a_code_looks_like_the_mean_of_what_it_stands_for() {
+        // Two frames of 2x2 pixels, a pixel a token.
+        let frame = |values: [u8; 4]| values.iter().flat_map(|value| [*value; 3]).collect();
+        let frames = [frame([10, 20, 30, 40]), frame([50, 60, 70, 80])];
+        let tokens = [0, 1, 0, 1, 0, 1, 1, 1];
+        let pictures = mean_pieces(&frames, &tokens, 2, &[3, 5, 0]);
+        let grey: Vec<u8> = pictures.into_iter().step_by(3).collect();
+        assert_eq!(grey, [30, 54, 0]);
+        assert!(mean_pieces(&[], &[], 2, &[0]).is_empty());
     }
 }

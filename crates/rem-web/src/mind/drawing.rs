@@ -10,6 +10,9 @@ use super::probabilities;
 /// Below this temperature the likeliest token is taken.
 const COLD: f32 = 0.01;
 
+/// Above it nearly every token is as likely as any other.
+const HOT: f32 = 100.0;
+
 /// What a world model held to be how likely, at its own temperature.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Odds {
@@ -42,15 +45,16 @@ impl Odds {
 /// Draws for one dream.
 pub struct Drawing<'a> {
     /// Of tokens; rewards and ends are drawn as they are.
-    pub temperature: f32,
-    pub rng: &'a mut ChaCha8Rng,
+    temperature: f32,
+    rng: &'a mut ChaCha8Rng,
     pub odds: Odds,
 }
 
 impl<'a> Drawing<'a> {
+    /// A temperature that makes no sense becomes the nearest that does.
     pub fn new(temperature: f32, rng: &'a mut ChaCha8Rng) -> Self {
         Self {
-            temperature,
+            temperature: temperature.max(0.0).min(HOT),
             rng,
             odds: Odds::default(),
         }
@@ -105,6 +109,13 @@ mod tests {
         assert_eq!(share(&drawn(0.0).0, 0), 1.0);
         assert!((share(&drawn(1.0).0, 0) - 0.6).abs() < 0.03);
         assert!((share(&drawn(100.0).0, 2) - 1.0 / 3.0).abs() < 0.03);
+    }
+
+    #[test]
+    fn nonsense_is_no_temperature() {
+        assert_eq!(share(&drawn(-3.0).0, 0), 1.0);
+        assert_eq!(drawn(f32::NAN).0.len(), 4000);
+        assert_eq!(drawn(f32::INFINITY).0.len(), 4000);
     }
 
     #[test]

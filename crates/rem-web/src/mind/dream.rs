@@ -80,7 +80,7 @@ pub fn dream(mind: &Mind, archive: &Archive, wanted: &Wanted) -> Result<Vec<u8>,
     let mut rng = ChaCha8Rng::seed_from_u64(wanted.seed);
     let mut dream = start(mind, &real[..context * k], &lived.actions[..context - 1]);
     for t in context..lived.frames.len() {
-        let mut drawing = Drawing::new(wanted.temperature.clamp(0.0, 4.0), &mut rng);
+        let mut drawing = Drawing::new(wanted.temperature, &mut rng);
         let action = mind.ints(&lived.actions[t - 1..t]);
         let answer = drawing.through(|draw| dream.step_by(action, draw));
         let odds = drawing.odds;

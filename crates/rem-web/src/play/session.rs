@@ -211,7 +211,9 @@ impl<'m> Session<'m> {
             .burn_in
             .max(context - 1)
             .min(step);
-        let lived = self.archive.read(number, step - warm..step + 1)?;
+        let lived = self
+            .archive
+            .read(number, step - warm..step.saturating_add(1))?;
         let lived = lived.filter(|lived| lived.frames.len() == warm + 1);
         let missing = || Failure::Missing(format!("step {step} in episode {number}"));
         let lived = lived.ok_or_else(missing)?;
@@ -410,7 +412,7 @@ impl<'m> Session<'m> {
         };
         let (mut dream, seen) = (dream.clone(), seen + 1);
         let mind = self.mind;
-        let mut drawing = Drawing::new(temperature.clamp(0.0, 4.0), &mut self.rng);
+        let mut drawing = Drawing::new(temperature, &mut self.rng);
         let step = drawing.through(|draw| dream.step_by(mind.ints(&[action]), draw));
         let odds = drawing.odds;
         let tokens = rem::batch::host_tokens(dream.tokens());
