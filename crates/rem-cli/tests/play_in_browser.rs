@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 
 use rem_browser::Browser;
 use support::web::Server;
-use support::{finished, rem, stdout, succeeds};
-
-const RUN: &str = "--set train.epochs=3 --set world_model.optimise.start_after=0 --set actor_critic.optimise.start_after=0";
+use support::{BRIEF, finished, rem, stdout, succeeds};
 
 /// What the screen shows, as text.
 const PICTURE: &str = "document.querySelector('.layers.big .frame').toDataURL()";
@@ -47,7 +45,7 @@ fn the_dream_is_stepped_branched_and_recorded() {
     let Some(program) = rem_browser::find() else {
         return;
     };
-    let run = finished(RUN);
+    let run = finished(BRIEF);
     let server = Server::play(run.dir());
     let downloads = tempfile::tempdir().unwrap();
     let mut browser = Browser::start(&program);
@@ -115,7 +113,7 @@ fn four_ways_to_play() {
     let Some(program) = rem_browser::find() else {
         return;
     };
-    let run = finished(RUN);
+    let run = finished(BRIEF);
     let server = Server::play(run.dir());
     let mut browser = Browser::start(&program);
     browser.open(&server.address, (400, 800), "dark");

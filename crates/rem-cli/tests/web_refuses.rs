@@ -10,14 +10,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use support::web::Server;
-use support::{SHORT, debug_run, finished, place, start, succeeds};
+use support::{BRIEF, debug_run, finished, place, start, succeeds};
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Message, WebSocket, client, connect};
 
 /// A folder with a run in it, and a secret beside the folder.
 fn folder(place: &Path) -> std::path::PathBuf {
     let runs = place.join("runs");
-    succeeds(&mut debug_run(&runs.join("one"), SHORT));
+    succeeds(&mut debug_run(&runs.join("one"), BRIEF));
     fs::write(place.join("secret.png"), "a secret").unwrap();
     fs::write(runs.join("secret.png"), "a secret").unwrap();
     runs
@@ -234,7 +234,7 @@ fn those_who_do_not_read_are_dropped() {
 
 #[test]
 fn a_broken_run_shows_what_it_has() {
-    let whole = finished(SHORT);
+    let whole = finished(BRIEF);
     let broken = whole.changed(|dir| {
         fs::write(dir.join("config.toml"), "seed = ").unwrap();
         let mut log = fs::OpenOptions::new()

@@ -19,10 +19,11 @@ export class History {
     return [...order.filter((phase) => found.delete(phase)), ...found];
   }
 
-  /** What a phase measures. */
+  /** What a phase measures, its loss first. */
   keys(phase) {
     const keys = this.lines.filter((line) => line.phase === phase).flatMap(Object.keys);
-    return [...new Set(keys)].filter((key) => key !== "epoch" && key !== "phase");
+    const measured = [...new Set(keys)].filter((key) => key !== "epoch" && key !== "phase");
+    return measured.sort((a, b) => (b === "loss") - (a === "loss"));
   }
 
   /** A value over epochs: [[epoch, value], …]. */

@@ -238,6 +238,11 @@ pub fn numbers(json: &str, key: &str) -> Vec<f64> {
 pub const SHORT: &str = "--set train.epochs=2 --set collect.epochs=2 --set evaluate.every=1 \
     --set world_model.optimise.start_after=0 --set actor_critic.optimise.start_after=0";
 
+/// As little as a run with all of its parts takes: two epochs, one evaluation of one episode.
+pub const BRIEF: &str = "--set train.epochs=2 --set collect.epochs=2 --set evaluate.every=0 \
+    --set evaluate.final_episodes=1 --set world_model.optimise.start_after=0 \
+    --set actor_critic.optimise.start_after=0";
+
 /// A run and the place that it lies in.
 pub struct Run {
     _place: TempDir,

@@ -54,7 +54,10 @@ impl<'a> Drawing<'a> {
     /// A temperature that makes no sense becomes the nearest that does.
     pub fn new(temperature: f32, rng: &'a mut ChaCha8Rng) -> Self {
         Self {
-            temperature: temperature.max(0.0).min(HOT),
+            temperature: match temperature > 0.0 {
+                true => temperature.min(HOT),
+                false => 0.0,
+            },
             rng,
             odds: Odds::default(),
         }
