@@ -24,13 +24,13 @@ export function paint(canvas, bytes, index = 0) {
 
 /** Marks places of the token grid on a layer above a frame. */
 export function mark(canvas, grid, places, colour) {
-  const scale = 8;
+  const scale = 32;
   canvas.width = canvas.height = grid * scale;
   const context = canvas.getContext("2d");
   context.strokeStyle = colour;
-  context.lineWidth = 1;
+  context.lineWidth = 3;
   for (const place of places) {
     const [x, y] = [(place % grid) * scale, Math.floor(place / grid) * scale];
-    context.strokeRect(x + 0.5, y + 0.5, scale - 1, scale - 1);
+    context.strokeRect(x + 1.5, y + 1.5, scale - 3, scale - 3);
   }
 }

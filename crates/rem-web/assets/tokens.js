@@ -29,7 +29,7 @@ export function tokenLens({ ask, size }) {
   }
 
   function draw() {
-    const scale = 16;
+    const scale = 64;
     const side = grid();
     layer.width = layer.height = side * scale;
     const context = layer.getContext("2d");
@@ -41,8 +41,8 @@ export function tokenLens({ ask, size }) {
     }
     if (place !== null) {
       context.strokeStyle = "#ff9d3b";
-      context.lineWidth = 2;
-      context.strokeRect((place % side) * scale + 1, Math.floor(place / side) * scale + 1, scale - 2, scale - 2);
+      context.lineWidth = 4;
+      context.strokeRect((place % side) * scale + 2, Math.floor(place / side) * scale + 2, scale - 4, scale - 4);
     }
   }
 

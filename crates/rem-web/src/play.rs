@@ -3,6 +3,7 @@
 //! The page asks and the server answers, one message for one message, so the page sets the pace, and a page that does
 //! not read is dropped when its answer cannot be delivered.
 
+mod command;
 mod session;
 mod timeline;
 
@@ -20,7 +21,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::envelope;
 use crate::error::Failure;
 use crate::mind::Minds;
-use session::{Command, Session};
+use command::Command;
+use session::Session;
 
 /// The longest message that a page has reason to send.
 const MOST_BYTES: usize = 4096;

@@ -1,5 +1,7 @@
 //! A session at the console: commands in, moments out.
 
+mod answers;
+
 use std::path::Path;
 
 use burn::tensor::{Int, Tensor};
@@ -9,71 +11,13 @@ use rem::actor_critic::ControllerState;
 use rem::config::{Architecture, BurnInInputs};
 use rem::env::{Env, Outcome};
 use rem::evaluate::test_env;
-use rem::imagination::{burn_in, host};
+use rem::imagination::burn_in;
 use rem::replay::archive::Archive;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
 
-use super::timeline::{About, Live, Moment, Timeline, World};
-use crate::envelope;
+use super::command::{Command, Kind, Place};
+use super::timeline::{Live, Moment, Timeline, World};
 use crate::error::Failure;
 use crate::mind::{self, Drawing, Mind, dream};
-
-/// What a page can ask for.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
-    /// A new beginning.
-    Start { place: Place, world: Kind },
-    /// A step with this action, or with the agent's own.
-    Step {
-        action: Option<usize>,
-        temperature: f32,
-    },
-    /// To a moment that was, to go on from there.
-    Go { moment: u64 },
-    /// On from here in a dream that has seen only the last few observations: out of the real game, or with a fresh
-    /// memory.
-    Dream,
-    /// The likeliest codes at a place of the present observation.
-    Token { place: usize },
-    /// The way here as a file, from a moment on.
-    Save {
-        kind: FileKind,
-        from: Option<u64>,
-        frame_ms: u32,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Kind {
-    Real,
-    Dream,
-}
-
-/// Where to begin.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Place {
-    /// A step of an episode of the replay. There is no real game to go on with from there.
-    Episode { number: usize, step: usize },
-    /// A new game.
-    Game { seed: u64 },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileKind {
-    Gif,
-    Npz,
-}
-
-/// Alternatives that are shown for a token.
-const ALTERNATIVES: usize = 6;
-
-/// Frames of an animation at most, the last ones.
-const GIF_FRAMES: usize = 600;
 
 pub struct Session<'m> {
     mind: &'m Mind,
@@ -94,31 +38,6 @@ struct Arrival<'m> {
     tokens: Vec<u16>,
     odds: Option<mind::Odds>,
     world: World<'m>,
-}
-
-#[derive(Serialize)]
-struct Shown {
-    is: &'static str,
-    id: u64,
-    parent: Option<u64>,
-    step: usize,
-    world: &'static str,
-    action: Option<u8>,
-    reward: f32,
-    total: f32,
-    over: bool,
-    /// Whether one can go on from here.
-    live: bool,
-    /// Observations in the dream's memory, and those that it was trained to hold.
-    seen: Option<usize>,
-    horizon: usize,
-    policy: Vec<f32>,
-    value: Option<f32>,
-    reward_odds: Vec<f32>,
-    end_odds: Option<f32>,
-    /// The chance that each token had, in a dream.
-    chances: Vec<f32>,
-    tokens: Vec<u16>,
 }
 
 impl<'m> Session<'m> {
@@ -204,13 +123,8 @@ impl<'m> Session<'m> {
     /// The context of the dream, and before it what warms the controller, are read from the replay.
     fn start_in_episode(&mut self, number: usize, step: usize) -> Result<(), Failure> {
         let context = self.mind.world_model.context();
-        let warm = self
-            .mind
-            .config
-            .actor_critic
-            .burn_in
-            .max(context - 1)
-            .min(step);
+        let burn_in = self.mind.config.actor_critic.burn_in;
+        let warm = burn_in.max(context - 1).min(step);
         let lived = self
             .archive
             .read(number, step - warm..step.saturating_add(1))?;
@@ -257,11 +171,14 @@ impl<'m> Session<'m> {
         player.actor_critic.observe(view, before)
     }
 
-    /// What it takes to go on from here.
+    /// What it takes to go on from here. A game that is over is over; a dream only says so.
     fn live(&self) -> Result<(u64, &Moment<'m>, &Live<'m>), Failure> {
         let asked = |reason: &str| Failure::Asked(reason.into());
         let here = self.timeline.here();
         let (id, moment) = here.ok_or_else(|| asked("start first"))?;
+        if moment.over && !moment.dreamt {
+            return Err(asked("the game is over: go back some steps, or start anew"));
+        }
         let live = moment.live.as_ref();
         let reason = "too long ago, or seen before the dream began: one cannot go on from here";
         Ok((id, moment, live.ok_or_else(|| asked(reason))?))
@@ -269,12 +186,7 @@ impl<'m> Session<'m> {
 
     /// On from here in a dream that has seen the last observations of the way here and nothing else.
     fn dream_on(&mut self) -> Result<(), Failure> {
-        let (_, moment, live) = self.live()?;
-        if moment.over && !moment.dreamt {
-            return Err(Failure::Asked(
-                "the game is over: go back some steps, or start anew".into(),
-            ));
-        }
+        let (_, _, live) = self.live()?;
         let controller = live.controller.clone();
         self.dream_with(controller)
     }
@@ -317,11 +229,6 @@ impl<'m> Session<'m> {
             self.dream_on()?;
         }
         let (id, moment, live) = self.live()?;
-        if moment.over && !moment.dreamt {
-            return Err(Failure::Asked(
-                "the game is over: go back some steps, or start anew".into(),
-            ));
-        }
         let (step, total) = (moment.step + 1, moment.total);
         let dreamt = matches!(live.world, World::Dream { .. });
         let controller = live.controller.clone();
@@ -425,108 +332,6 @@ impl<'m> Session<'m> {
             odds: Some(odds),
             world: World::Dream { dream, seen },
         })
-    }
-
-    /// The present moment, with its frame.
-    fn show(&self) -> Result<Vec<u8>, Failure> {
-        let here = self.timeline.here();
-        let (id, moment) = here.ok_or_else(|| Failure::Asked("start first".into()))?;
-        let heads = moment
-            .live
-            .as_ref()
-            .map(|live| self.mind.player.actor_critic.heads(&live.controller));
-        let world = moment.live.as_ref().map(|live| &live.world);
-        let seen = match world {
-            Some(World::Dream { seen, .. }) => Some(*seen),
-            _ => None,
-        };
-        let odds = moment.odds.clone().unwrap_or_default();
-        let vocabulary = self.mind.config.tokenizer.vocabulary;
-        let shown = Shown {
-            is: "moment",
-            id,
-            parent: moment.parent,
-            step: moment.step,
-            world: if seen.is_some() || moment.dreamt {
-                "dream"
-            } else {
-                "real"
-            },
-            action: moment.action,
-            reward: moment.reward,
-            total: moment.total,
-            over: moment.over,
-            live: moment.live.is_some(),
-            seen,
-            horizon: self.mind.config.train.horizon,
-            policy: heads
-                .clone()
-                .map_or_else(Vec::new, |heads| mind::probabilities(heads.logits)),
-            value: heads.map(|heads| host(heads.values)[0]),
-            chances: match &moment.odds {
-                Some(odds) => odds.of(&moment.tokens, vocabulary),
-                None => Vec::new(),
-            },
-            reward_odds: odds.rewards,
-            end_odds: moment.odds.as_ref().map(|odds| odds.end),
-            tokens: moment.tokens.clone(),
-        };
-        Ok(envelope::seal(&shown, &moment.frame))
-    }
-
-    /// The likeliest codes at a place, each with the frame as it would be with that code.
-    fn alternatives(&self, place: usize) -> Result<Vec<u8>, Failure> {
-        let asked = |reason: String| Failure::Asked(reason);
-        let here = self.timeline.here();
-        let (id, moment) = here.ok_or_else(|| asked("start first".into()))?;
-        let odds = moment.odds.as_ref();
-        let odds = odds.ok_or_else(|| {
-            asked("this frame was seen, not dreamt: no token of it was drawn".into())
-        })?;
-        if place >= moment.tokens.len() {
-            return Err(asked(format!("there is no place {place}")));
-        }
-        let vocabulary = self.mind.config.tokenizer.vocabulary;
-        let likeliest = odds.likeliest(place, vocabulary, ALTERNATIVES);
-        let tokens: Vec<u16> = (likeliest.iter())
-            .flat_map(|(code, _)| {
-                let mut tokens = moment.tokens.clone();
-                tokens[place] = *code;
-                tokens
-            })
-            .collect();
-        let codes: Vec<_> = likeliest
-            .iter()
-            .map(|(code, chance)| json!({"code": code, "chance": chance}))
-            .collect();
-        let about = json!({
-            "is": "token", "moment": id, "place": place, "drawn": moment.tokens[place], "codes": codes,
-        });
-        Ok(envelope::seal(&about, &self.mind.draw(&tokens).concat()))
-    }
-
-    /// The way here as a file.
-    fn save(&self, kind: FileKind, from: Option<u64>, frame_ms: u32) -> Result<Vec<u8>, Failure> {
-        let here = self.timeline.here();
-        let (id, _) = here.ok_or_else(|| Failure::Asked("start first".into()))?;
-        let config = &self.mind.config;
-        let about = About {
-            game: &config.env.game,
-            action_names: &self.mind.action_names,
-            size: config.env.frame_size,
-        };
-        let episode = self.timeline.episode(id, from, about);
-        let (ending, bytes) = match kind {
-            FileKind::Npz => ("npz", episode.to_npz()),
-            FileKind::Gif => {
-                let gif = episode.last(GIF_FRAMES).gif(frame_ms.clamp(20, 2000));
-                let bytes = gif.map_err(|error| Failure::Asked(error.to_string()))?;
-                ("gif", bytes)
-            }
-        };
-        let name = format!("{}-{}-steps.{ending}", config.env.game, episode.steps());
-        let about = json!({"is": "file", "name": name, "kind": ending, "steps": episode.steps()});
-        Ok(envelope::seal(&about, &bytes))
     }
 }
 
