@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -21,6 +21,9 @@ use crate::run::{Progress, Summary, Tail, Timing};
 
 /// How often files are looked at.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// A run whose files stay as they are is looked at again after so long: it may have stopped.
+const UNCHANGED: Duration = Duration::from_secs(10);
 
 /// Streams that may be open at a time.
 pub fn seats() -> Arc<Semaphore> {
@@ -83,8 +86,16 @@ struct Watched {
     metrics: Tail,
     timing: Tail,
     timings: Vec<Timing>,
+    told: Told,
+}
+
+/// What was told of a run last, and of which state of its files.
+#[derive(Default)]
+struct Told {
     summary: Option<Summary>,
     pictures: usize,
+    files: Vec<Option<SystemTime>>,
+    at: Option<Instant>,
 }
 
 impl Watched {
@@ -93,8 +104,7 @@ impl Watched {
             metrics: Tail::new(dir.join("metrics.jsonl")),
             timing: Tail::new(dir.join("timing.jsonl")),
             timings: Vec::new(),
-            summary: None,
-            pictures: 0,
+            told: Told::default(),
             name,
             dir,
         }
@@ -131,6 +141,13 @@ impl Watched {
     }
 
     fn summary_if_changed(&mut self) -> Option<Value> {
+        let files = self.files_changed();
+        let lately = self.told.at.is_some_and(|at| at.elapsed() < UNCHANGED);
+        if files == self.told.files && lately {
+            return None;
+        }
+        self.told.files = files;
+        self.told.at = Some(Instant::now());
         let summary = Summary::read(&self.name, &self.dir);
         let pictures = rem::showcase::pictures(&self.dir).len();
         // The clock alone is no news.
@@ -138,12 +155,19 @@ impl Watched {
             seconds_quiet: None,
             ..summary.clone()
         };
-        if self.summary.as_ref() == Some(&timeless) && self.pictures == pictures {
+        if self.told.summary.as_ref() == Some(&timeless) && self.told.pictures == pictures {
             return None;
         }
-        self.summary = Some(timeless);
-        self.pictures = pictures;
+        self.told.summary = Some(timeless);
+        self.told.pictures = pictures;
         Some(json!({"run": self.name, "is": "summary", "summary": summary, "pictures": pictures}))
+    }
+
+    /// When the files that a summary is made of were last changed.
+    fn files_changed(&self) -> Vec<Option<SystemTime>> {
+        let files = ["config.toml", "metrics.jsonl", "scores.json", "media"];
+        let changed = |file| self.dir.join(file).metadata().ok()?.modified().ok();
+        files.into_iter().map(changed).collect()
     }
 }
 
