@@ -39,7 +39,8 @@ function form(state, episodes) {
     const input = h("input", { type: "number", ...attributes });
     return { input, element: h("label", { class: "field" }, label, input) };
   };
-  const newest = episodes[0];
+  // The newest that is whole.
+  const newest = episodes.find((episode) => episode.outcome !== "still open") ?? episodes[0];
   const episode = field("Episode", { min: 0, max: Math.max(...episodes.map((e) => e.number)), value: newest.number });
   const step = field("From step", { min: 0, value: 0 });
   const length = field("Frames", { min: 2, max: 64, value: Math.min(16, Math.max(2, newest.steps)) });

@@ -40,11 +40,14 @@ export function runView(name, firstTab) {
     event.preventDefault();
     const all = Object.keys(TABS);
     const next = all[(all.indexOf(current) + step + all.length) % all.length];
+    // At once, not when the browser has noticed the new address: the next key may come before.
+    open(next);
     location.hash = address(next);
     document.getElementById(`tab-${next}`).focus();
   });
 
   function open(tab) {
+    if (current && tab === current) return;
     current = TABS[tab] ? tab : "overview";
     for (const link of tabs.children) {
       const selected = link.id === `tab-${current}`;
