@@ -84,6 +84,7 @@ pub fn collect(
         state = warmed(player, replay, config, device);
         frame = env.render();
     }
+    let mut held = None;
     for i in 0..config.collect.steps_per_epoch {
         // Not before its first step: a reset at the end of a round would be doubled by the next round.
         if !replay.has_open_episode() {
@@ -93,10 +94,11 @@ pub fn collect(
         let tokens = player.see([&frame[..]].into_iter(), size, device);
         let (observed, actions) =
             player.decide(tokens, state, config.collect.temperature, &[rng.random()]);
-        let mut action = actions[0];
-        if rng.random_bool(config.collect.epsilon) {
-            action = rng.random_range(0..env.actions().len());
+        if i % config.collect.hold == 0 {
+            let random = rng.random_bool(config.collect.epsilon);
+            held = random.then(|| rng.random_range(0..env.actions().len()));
         }
+        let action = held.unwrap_or(actions[0]);
         state = player.act(&[action], observed);
         let step = env.step(action);
         replay.push(&frame, action as u8, step.reward, step.outcome);
@@ -145,4 +147,58 @@ fn warmed(player: &Player, replay: &Replay, config: &Config, device: &Device) ->
         Tensor::ones([1, n], device),
         BurnInInputs::ObservationsAndActions,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agent::Agent;
+    use crate::env;
+    use crate::seeds::Seeds;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    fn actions_taken(changes: &[&str]) -> Vec<u8> {
+        let changes: Vec<String> = changes.iter().map(|c| (*c).into()).collect();
+        let config = Config::load("debug", &changes).unwrap();
+        let mut env = env::make(&config.env, env::Use::Train, 1).unwrap();
+        let device = Device::flex();
+        let agent = Agent::new(&config, env.actions().len(), &Seeds::new(1), &device);
+        let bytes = 3 * config.env.frame_size.pow(2);
+        let mut replay = Replay::new(bytes, config.tokens_per_obs());
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let player = agent.valid();
+        collect(
+            &mut env,
+            &player,
+            &mut replay,
+            &config,
+            &device,
+            &mut rng,
+            |_| (),
+        );
+        (0..replay.episodes() as u32)
+            .flat_map(|episode| {
+                (0..replay.episode_steps(episode) as u32)
+                    .map(move |index| StepId { episode, index })
+            })
+            .map(|id| replay.action(id))
+            .collect()
+    }
+
+    #[test]
+    fn random_actions_are_held() {
+        let long = ["collect.epsilon=1.0", "collect.steps_per_epoch=60"];
+        let held = actions_taken(&[&long[..], &["collect.hold=20"]].concat());
+        assert!(
+            held.chunks(20)
+                .all(|block| block.iter().all(|a| *a == block[0]))
+        );
+        let single = actions_taken(&long);
+        assert!(
+            single
+                .chunks(20)
+                .any(|block| block.iter().any(|a| *a != block[0]))
+        );
+    }
 }

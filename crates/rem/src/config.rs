@@ -141,6 +141,7 @@ pub struct Collect {
     pub epochs: u32,
     pub steps_per_epoch: usize,
     pub epsilon: f64,
+    pub hold: usize,
     pub temperature: f64,
 }
 

@@ -42,6 +42,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         c.collect.epochs > 0 => "collect.epochs", c.collect.epochs, "must be at least 1";
         c.collect.steps_per_epoch > 0 => "collect.steps_per_epoch", c.collect.steps_per_epoch, "must be at least 1";
         unit.contains(&c.collect.epsilon) => "collect.epsilon", c.collect.epsilon, "must be in [0, 1]";
+        c.collect.hold > 0 => "collect.hold", c.collect.hold, "must be at least 1";
         c.collect.temperature > 0.0 => "collect.temperature", c.collect.temperature, "must be above 0";
 
         c.train.epochs > 0 => "train.epochs", c.train.epochs, "must be at least 1";

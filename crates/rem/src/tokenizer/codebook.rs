@@ -1,6 +1,7 @@
 //! The quantiser: nearest codes, how many of them live, and two ways to keep them alive.
 
 use burn::tensor::{Tensor, TensorData};
+use rand::distr::{Distribution, weighted::WeightedIndex};
 use rand::{Rng, RngExt};
 
 /// Which codes were used lately: the watch against a collapsed codebook.
@@ -60,7 +61,11 @@ impl CodeUse {
     }
 }
 
-/// Moves the codes `which` onto latents drawn without preference from `latents` (`[rows, embedding]`).
+/// Moves the codes `which` onto rows of `latents` (`[rows, embedding]`), one after the other. A row is drawn with a
+/// probability proportional to its squared distance to the nearest code that is settled already (the seeding of
+/// k-means++, Arthur and Vassilvitskii 2007): codes go where the others draw worst. Drawn without preference, most
+/// would land on the background, and which of many codes next to each other a patch of it gets is noise that a world
+/// model can never predict.
 pub fn move_codes(
     codes: Tensor<2>,
     which: &[usize],
@@ -68,14 +73,52 @@ pub fn move_codes(
     rng: &mut impl Rng,
 ) -> Tensor<2> {
     let device = codes.device();
-    let [count, _] = latents.dims();
+    let [count, width] = latents.dims();
     let [vocabulary, _] = codes.dims();
+    let rows = host_rows(&latents);
+    let settled = host_rows(&codes);
+    let mut far = vec![f32::INFINITY; count];
+    for (_, code) in settled
+        .chunks_exact(width)
+        .enumerate()
+        .filter(|(i, _)| !which.contains(i))
+    {
+        shorten(&mut far, &rows, code);
+    }
+
     let mut source: Vec<i64> = (0..vocabulary as i64).collect();
     for &code in which {
-        source[code] = (vocabulary + rng.random_range(0..count)) as i64;
+        let row = draw(&far, rng);
+        source[code] = (vocabulary + row) as i64;
+        shorten(&mut far, &rows, &rows[row * width..][..width]);
     }
     let index = Tensor::from_data(TensorData::new(source, [vocabulary]), &device);
     Tensor::cat(vec![codes, latents], 0).select(0, index)
+}
+
+fn host_rows(tensor: &Tensor<2>) -> Vec<f32> {
+    tensor
+        .clone()
+        .try_into_vec_as()
+        .expect("latents and codes are f32")
+}
+
+/// Lets `far` know of one more code: the squared distance of each row to its nearest one.
+fn shorten(far: &mut [f32], rows: &[f32], code: &[f32]) {
+    for (far, row) in far.iter_mut().zip(rows.chunks_exact(code.len())) {
+        let squared: f32 = row.iter().zip(code).map(|(a, b)| (a - b) * (a - b)).sum();
+        *far = far.min(squared);
+    }
+}
+
+/// An index with a probability proportional to its weight; any, before the first code (all infinite) and where the
+/// codes leave nothing to be drawn better (all zero).
+fn draw(weights: &[f32], rng: &mut impl Rng) -> usize {
+    let total: f32 = weights.iter().sum();
+    match WeightedIndex::new(weights) {
+        Ok(by_weight) if total.is_finite() => by_weight.sample(rng),
+        _ => rng.random_range(0..weights.len()),
+    }
 }
 
 #[cfg(test)]
@@ -115,5 +158,20 @@ mod tests {
             .try_into_vec_as()
             .unwrap();
         assert_eq!(moved, [0.0, 0.0, 5.0, 5.0]);
+    }
+
+    #[test]
+    fn codes_spread_over_what_differs_however_rare_it_is() {
+        let device = Device::flex();
+        let mut rows = vec![[0.0f32, 0.0]; 60];
+        rows.extend([[9.0, 0.0], [0.0, 9.0], [9.0, 9.0]]);
+        let latents = TensorData::new(rows.concat(), [63, 2]);
+        let latents = Tensor::from_data(latents, &device);
+        let codes = Tensor::full([4, 2], 100.0, &device);
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let moved = move_codes(codes, &[0, 1, 2, 3], latents, &mut rng);
+        let mut moved: Vec<f32> = moved.try_into_vec_as().unwrap();
+        moved.sort_by(f32::total_cmp);
+        assert_eq!(moved, [0.0, 0.0, 0.0, 0.0, 9.0, 9.0, 9.0, 9.0]);
     }
 }

@@ -191,7 +191,7 @@ impl Trainer {
             let few = (config.vocabulary / 32).max(2);
             if used.alive() <= few || explained < PLATEAU {
                 warnings.push(format!(
-                    "the codebook looks collapsed: {} of {} codes alive, {:.0}% of what varies between frames is \
+                    "the tokenizer draws little: {} of {} codes alive, {:.0}% of what varies between frames is \
                      reconstructed; look at media/*-reconstructions.png (a larger tokenizer.reconstruction_weight, \
                      codebook_start = \"data\" or revive_after may help)",
                     used.alive(),
