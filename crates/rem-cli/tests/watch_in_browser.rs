@@ -130,7 +130,7 @@ fn every_part_of_a_run_is_shown() {
         ),
         (
             "run/one/log",
-            "document.querySelectorAll('.log li').length > 30",
+            "document.querySelectorAll('.log li').length >= 27",
         ),
         ("", "document.querySelectorAll('tbody tr').length === 2"),
         (
