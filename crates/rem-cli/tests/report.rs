@@ -34,7 +34,7 @@ fn a_finished_run_and_published_scores() {
     let line = format!("catch-seed1,mine,catch,{seed},{mean},");
     assert!(runs.contains(&line), "no {line} in {runs}");
     let protocols = fs::read_to_string(out.join("tables/protocols.csv")).unwrap();
-    for line in ["precision,f32", "device,flex", "frame skip,1"] {
+    for line in ["precision,mixed", "device,flex", "frame skip,1"] {
         assert!(protocols.contains(line), "{protocols}");
     }
 }
