@@ -31,10 +31,10 @@ async function make([page, name, tab]) {
 async function show() {
   const asked = location.hash;
   const parts = asked.replace(/^#\/?/, "").split("/");
-  // A tab of the run that is shown already.
-  if (view?.turn?.(parts)) return;
   let next;
   try {
+    // A tab of the run that is shown already.
+    if (view?.turn?.(parts)) return;
     next = await make(parts);
   } catch (error) {
     next = { title: "Not shown", where: [], element: notice(error.message, error.hint ?? "Go back to the list of runs."), close() {} };
