@@ -3,21 +3,23 @@
 import { listen } from "./api.js";
 import { chart } from "./chart.js";
 import { History } from "./curves.js";
-import { coalesced, h } from "./dom.js";
+import { coalesced, h, notice } from "./dom.js";
 import { number, words } from "./format.js";
 import { badge } from "./runs.js";
 
-export function compareView(names) {
+export function compareView(chosen) {
+  const names = [...new Set(chosen)];
   const histories = new Map(names.map((name) => [name, new History()]));
   const summaries = new Map();
   const evaluations = chart({ title: "Return at evaluations", tall: true });
   const collecting = chart({ title: "Return while collecting", tall: true });
   const charts = new Map();
   const more = h("div", { class: "charts" });
+  const trouble = h("div", {});
   const heads = h("ul", { class: "tiles" });
   const element = h("section", {},
     h("h1", {}, `${names.length} runs side by side`),
-    heads, evaluations.element, collecting.element, h("h2", {}, "Losses and other numbers"), more);
+    trouble, heads, evaluations.element, collecting.element, h("h2", {}, "Losses and other numbers"), more);
 
   const series = (phase, key) => names.map((name, look) => ({ name, look, points: histories.get(name).points(phase, key) }));
 
@@ -46,13 +48,18 @@ export function compareView(names) {
   });
 
   const stop = listen(names, {
-    again: () => names.forEach((name) => histories.set(name, new History())),
+    again() {
+      trouble.replaceChildren();
+      names.forEach((name) => histories.set(name, new History()));
+    },
     event(event) {
       if (event.is === "metrics") histories.get(event.run).take(event);
       if (event.is === "summary") summaries.set(event.run, event.summary);
       draw();
     },
-    broken() {},
+    broken(why) {
+      trouble.replaceChildren(notice(`What is shown is not the latest: ${why}.`));
+    },
   });
   draw();
   return { title: "Comparison", where: [["Compare", null]], element, close: stop };

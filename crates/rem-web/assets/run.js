@@ -21,7 +21,7 @@ const TABS = {
 };
 
 export function runView(name, firstTab) {
-  const state = { name, history: new History(), details: null, progress: null, summary: null };
+  const state = { name, history: new History(), details: null, progress: null, summary: null, trouble: null };
   const head = h("div", { class: "head" });
   const problems = h("div", {});
   const panel = h("div", { role: "tabpanel", id: "panel", tabindex: 0 });
@@ -63,7 +63,9 @@ export function runView(name, firstTab) {
 
   const draw = coalesced(() => {
     head.replaceChildren(...heading(state));
-    problems.replaceChildren(...(state.details?.problems ?? []).map((problem) => notice(problem, "Everything else is shown as far as it goes.")));
+    problems.replaceChildren(
+      ...(state.trouble ? [notice(state.trouble.message, state.trouble.hint)] : []),
+      ...(state.details?.problems ?? []).map((problem) => notice(problem, "Everything else is shown as far as it goes.")));
     made.get(current)?.draw?.();
   });
 
@@ -71,16 +73,17 @@ export function runView(name, firstTab) {
     try {
       state.details = await json(of(name));
       state.summary = state.details;
-      draw();
+      state.trouble = null;
     } catch (error) {
-      element.replaceChildren(notice(error.message, error.hint));
+      state.trouble = error;
     }
+    draw();
   }
 
   const stop = listen([name], {
     again() {
       state.history = new History();
-      state.broken = false;
+      state.broken = null;
     },
     event(event) {
       if (event.is === "metrics") state.history.take(event);
@@ -91,8 +94,8 @@ export function runView(name, firstTab) {
       }
       draw();
     },
-    broken() {
-      state.broken = true;
+    broken(why) {
+      state.broken = why;
       draw();
     },
   });
@@ -124,7 +127,7 @@ function heading({ name, summary, progress, broken }) {
     const left = Math.max(0, progress.seconds_left - (Date.now() - progress.at) / 1000);
     facts.push(`about ${duration(left)} to go`, `ends ${clock(left)}`);
   }
-  if (broken) facts.push("connection lost, trying again");
+  if (broken) facts.push(broken);
   return [
     h("div", { class: "row" },
       h("h1", {}, name), summary ? badge(summary.state) : null,
