@@ -6,32 +6,45 @@ import { number, percent } from "./format.js";
 import { paint, screen } from "./pictures.js";
 
 export function codebookPanel(state) {
-  const box = h("div", {});
+  const codes = h("div", {});
+  const again = h("button", { type: "button", hidden: true, onclick: () => load() });
+  const element = h("div", {}, codes, again);
   let asked = null;
 
+  const newest = () => state.details?.checkpoints.at(-1) ?? null;
+
   async function load() {
+    asked = newest();
+    again.hidden = true;
+    codes.setAttribute("aria-busy", "true");
     try {
       const { about, bytes } = await envelope(of(state.name, "codebook"));
-      box.replaceChildren(...codes(about, bytes));
+      codes.replaceChildren(...pictures(about, bytes));
     } catch (error) {
-      box.replaceChildren(notice(error.message, error.hint));
+      codes.replaceChildren(notice(error.message, error.hint));
     }
+    codes.removeAttribute("aria-busy");
   }
 
   return {
-    element: box,
+    element,
     draw() {
-      // Once for each checkpoint.
-      const newest = state.details?.checkpoints.at(-1) ?? null;
-      if (newest === null || newest === asked) return;
-      asked = newest;
-      if (!box.childElementCount) box.replaceChildren(h("p", { class: "quiet" }, "Asking the tokenizer…"));
-      load();
+      if (!state.details) return;
+      if (newest() === null) {
+        codes.replaceChildren(notice("There is no checkpoint yet, so there is no codebook to look at.", "The first one is written when training starts."));
+      } else if (asked === null) {
+        codes.replaceChildren(h("p", { class: "quiet" }, "Asking the tokenizer…"));
+        load();
+      } else if (newest() !== asked) {
+        // Not by itself at every checkpoint: it takes time from a training on the same machine.
+        again.textContent = `Look again, after epoch ${newest()}`;
+        again.hidden = false;
+      }
     },
   };
 }
 
-function codes(about, bytes) {
+function pictures(about, bytes) {
   const total = about.counts.reduce((sum, count) => sum + count, 0) || 1;
   const most = Math.max(...about.counts, 1);
   const cells = about.counts.map((count, code) => {
