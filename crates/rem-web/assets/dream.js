@@ -1,35 +1,40 @@
 // The dream beside reality, step by step.
 
-import { envelope, json, of } from "./api.js";
+import { envelope, json, of, stamp } from "./api.js";
 import { h, notice } from "./dom.js";
 import { number, percent, signed } from "./format.js";
 import { mark, paint, screen } from "./pictures.js";
 
 export function dreamPanel(state) {
   const box = h("div", {});
-  let begun = false;
+  let asked = null;
+  let made = null;
 
-  async function begin() {
+  async function refresh() {
     try {
-      const { episodes } = await json(of(state.name, "episodes"));
+      const { episodes, problem } = await json(of(state.name, "episodes"));
       const long = episodes.filter((episode) => episode.steps > 1);
-      if (!long.length) {
-        begun = false;
-        box.replaceChildren(notice("There is no episode in the replay to dream along with yet.", "The replay is written at the end of each epoch."));
-        return;
+      if (made) {
+        made.newest(Math.max(...long.map((episode) => episode.number)));
+      } else if (long.length) {
+        made = form(state, long);
+        box.replaceChildren(...made.elements);
+      } else {
+        box.replaceChildren(notice("There is no episode in the replay to dream along with yet.", problem ?? "The replay is written at the end of each epoch."));
       }
-      box.replaceChildren(...form(state, long));
     } catch (error) {
-      box.replaceChildren(notice(error.message, error.hint));
+      asked = null;
+      if (!made) box.replaceChildren(notice(error.message, error.hint));
     }
   }
 
   return {
     element: box,
     draw() {
-      if (begun || !state.details?.checkpoints.length) return;
-      begun = true;
-      begin();
+      if (!state.details || stamp(state.details) === asked) return;
+      asked = stamp(state.details);
+      if (state.details.checkpoints.length || made) refresh();
+      else box.replaceChildren(notice("There is no checkpoint yet, so there is nothing that dreams.", "The first one is written when training starts. The episodes can be looked at without it."));
     },
   };
 }
@@ -64,7 +69,7 @@ function form(state, episodes) {
     result.removeAttribute("aria-busy");
   }
   dream();
-  return [
+  const elements = [
     h("h2", {}, "The dream beside reality"),
     h("p", { class: "quiet" }, "The world model sees the first frames of a piece of a real episode; then it gets only the actions and makes up the rest. Above is reality, below the dream; squares mark tokens that differ from the real frame's. Under them: the action, the share of right tokens, the reward as it was and as it was dreamt with the chances of −1 (orange), 0 and +1 (blue), and the chance of an end."),
     h("form", { class: "row fields", onsubmit: dream },
@@ -72,6 +77,7 @@ function form(state, episodes) {
       h("button", { type: "submit" }, "Dream")),
     result,
   ];
+  return { elements, newest: (number) => (episode.input.max = number) };
 }
 
 function strip(about, bytes) {
@@ -88,8 +94,10 @@ function strip(about, bytes) {
 function column(about, step, bytes, i) {
   const name = (kind) => `${kind}, step ${step.step}`;
   const [real, dream] = [screen(about.size, name("reality")), screen(about.size, name("dream"))];
-  paint(real, bytes, 3 * i);
-  paint(dream, bytes, 3 * i + 2);
+  // Of a step's pictures the first is reality and the last the dream.
+  const pictures = bytes.length / (3 * about.size ** 2 * about.steps.length);
+  paint(real, bytes, pictures * i);
+  paint(dream, bytes, pictures * (i + 1) - 1);
   const layer = h("canvas", { class: "marks", "aria-hidden": "true" });
   mark(layer, about.grid, step.wrong, "#ff9d3b");
   const beyond = i >= about.horizon;
