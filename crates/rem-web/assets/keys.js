@@ -1,9 +1,12 @@
 // What keys mean: directions and fire make actions by the names that games give them.
 
 const DIRECTIONS = {
-  ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right",
+  arrowup: "up", arrowdown: "down", arrowleft: "left", arrowright: "right",
   w: "up", s: "down", a: "left", d: "right", " ": "fire",
 };
+
+/** With Shift or Caps Lock a key means the same. */
+const direction = (key) => DIRECTIONS[key.toLowerCase()];
 
 /** Keys that are held down, as an action. */
 export class Held {
@@ -14,13 +17,13 @@ export class Held {
 
   /** Whether a key steers. */
   press(key) {
-    const direction = DIRECTIONS[key];
-    if (direction) this.down.add(direction);
-    return direction !== undefined;
+    const pressed = direction(key);
+    if (pressed) this.down.add(pressed);
+    return pressed !== undefined;
   }
 
   release(key) {
-    this.down.delete(DIRECTIONS[key]);
+    this.down.delete(direction(key));
   }
 
   /** The number of the action that is held: as many of the directions as the game has a name for. */

@@ -3,18 +3,18 @@
 import { json, of } from "./api.js";
 import { Line } from "./console.js";
 import { h, notice, slider } from "./dom.js";
-import { bars } from "./episodes.js";
+import { bars, startForm } from "./episodes.js";
 import { number, percent, signed, words } from "./format.js";
 import { Held } from "./keys.js";
 import { Moments } from "./moments.js";
-import { paint, screen } from "./pictures.js";
+import { paint, screen, sizeOf } from "./pictures.js";
 import { tokenLens } from "./tokens.js";
 
 export async function playView(run) {
   const details = await json(of(run));
-  const actions = details.protocol?.actions ?? ["noop"];
-  const { episodes } = await json(of(run, "episodes"));
-  const console = new Console(run, details, actions, episodes);
+  // A replay that cannot be listed keeps nobody from a new game.
+  const { episodes } = await json(of(run, "episodes")).catch(() => ({ episodes: [] }));
+  const console = new Console(run, details, episodes);
   return {
     title: `Play ${run}`,
     where: [[run, `#/run/${encodeURIComponent(run)}`], ["Play", null]],
@@ -24,16 +24,18 @@ export async function playView(run) {
 }
 
 class Console {
-  constructor(run, details, actions, episodes) {
+  constructor(run, details, episodes) {
     this.run = run;
     this.details = details;
-    this.actions = actions;
+    this.actions = [];
     this.episodes = episodes;
     this.line = new Line(run);
-    this.held = new Held(actions);
+    this.held = new Held(this.actions);
     this.moments = new Moments();
     this.settings = { world: "dream", pilot: "you", temperature: 1, fps: 8 };
     this.running = false;
+    this.runs = 0;
+    this.byPointer = false;
     this.asked = 0;
     this.last = Promise.resolve();
     this.recordFrom = null;
@@ -41,18 +43,21 @@ class Console {
     this.listeners = new AbortController();
     const on = (type, act) => addEventListener(type, act, { signal: this.listeners.signal });
     on("keydown", (event) => this.keyDown(event));
+    on("pointerdown", () => (this.byPointer = true));
     on("keyup", (event) => this.held.release(event.key));
     on("blur", () => this.held.down.clear());
     this.start();
   }
 
   build() {
-    const size = this.details.protocol?.frame_size ?? 64;
-    this.canvas = screen(size, "the game");
+    this.canvas = screen(1, "the game");
     this.lens = tokenLens({
       ask: (place) => this.line.ask({ do: "token", place }),
-      size,
+      running: () => this.running,
+      size: () => this.canvas.width,
     });
+    this.from = startForm(this.episodes, () => this.start());
+    this.pad = h("div", { class: "pad", role: "group", "aria-label": "Actions" });
     this.status = h("p", { class: "status", role: "status" });
     this.trouble = h("div", {});
     this.horizon = h("p", { class: "horizon" });
@@ -63,7 +68,7 @@ class Console {
     this.recordButton = this.button("● Record from here", "R", () => this.record());
     this.scrub = slider({
       label: "Step", min: 0, max: 0, value: 0, text: (i) => this.stepText(i),
-      onchange: (i) => this.goTo(this.moments.branch()[i]?.id),
+      onchange: (i) => this.goTo(this.moments.branch[i]?.id),
     });
     const temperature = slider({
       label: "Dream's temperature", min: 0, max: 2, step: 0.1, value: 1, text: (t) => (t ? t.toFixed(1) : "0, the likeliest"),
@@ -73,7 +78,9 @@ class Console {
       label: "Speed", min: 1, max: 30, value: this.settings.fps, text: (fps) => `${fps} steps a second`,
       onchange: (fps) => (this.settings.fps = fps),
     });
-    this.element = h("section", { class: "console" },
+    // After a click the arrows and Space steer again; who chose by keyboard goes on choosing.
+    const letGo = (event) => this.byPointer && event.target.closest("button, input[type=radio]")?.blur();
+    this.element = h("section", { class: "console", onclick: letGo },
       h("h1", {}, `Play ${this.details.game ?? this.run}`),
       this.trouble,
       h("div", { class: "stage" },
@@ -83,9 +90,9 @@ class Console {
           h("div", { class: "row transport" },
             this.button("◀ Back", "B", () => this.back()), this.runButton, this.button("Step ▶", "N", () => this.step(true))),
           this.scrub.element,
-          this.pad()),
+          this.pad),
         h("div", { class: "right" },
-          this.choices(), this.startForm(),
+          this.choices(), this.from.element,
           h("details", { open: true }, h("summary", {}, "The agent's mind"), h("p", { class: "quiet", id: "value" }), this.policy, this.odds),
           h("details", { open: true }, h("summary", {}, "Tokens"), this.lens.element),
           h("details", { open: true }, h("summary", {}, "Dream and speed"), temperature.element, speed.element,
@@ -118,37 +125,30 @@ class Console {
 
   choose(name, value) {
     this.settings[name] = value;
-    if (name === "world") {
-      // A real game can be dreamt on; a dream has no real game to go back to.
-      if (value === "dream" && this.moments.now?.world === "real") this.dream();
-      else this.start();
+    if (name !== "world") return;
+    // A real game can be dreamt on; a dream has no real game to go back to.
+    const now = this.moments.now;
+    if (value === "dream" && now?.world === "real" && now.live && !now.over) {
+      this.dream();
+      return;
     }
+    if (value === "real") this.from.newGame();
+    this.start();
   }
 
-  startForm() {
-    const long = this.episodes.filter((episode) => episode.steps > 1);
-    this.startEpisode = h("select", { "aria-label": "Start" },
-      h("option", { value: "game" }, "a new game"),
-      long.slice(0, 200).map((e) => h("option", { value: e.number }, `episode ${e.number} (epoch ${e.epoch}, ${e.steps} steps)`)));
-    this.startNumber = h("input", { type: "number", min: 0, value: 0, "aria-label": "Seed of the new game, or step of the episode" });
-    this.numberLabel = h("span", {}, "seed");
-    this.startEpisode.addEventListener("change", () => {
-      this.numberLabel.textContent = this.startEpisode.value === "game" ? "seed" : "step";
-    });
-    return h("form", {
-      class: "row fields", onsubmit: (event) => {
-        event.preventDefault();
-        this.start();
-      },
-    },
-    h("label", { class: "field" }, "Start from", this.startEpisode),
-    h("label", { class: "field" }, this.numberLabel, this.startNumber),
-    h("button", { type: "submit" }, "Start"));
+  /** The names of the actions: the game's own, or numbers where nobody tells them. */
+  name({ actions, policy }) {
+    const known = actions ?? this.details.protocol?.actions;
+    const names = known ?? (this.actions.length ? this.actions : policy.map((_, i) => `action ${i}`));
+    if (names.join() === this.actions.join()) return;
+    this.actions = names;
+    this.held.actions = names;
+    this.pad.replaceChildren(...names.map((name, action) => this.padButton(name, action)));
   }
 
-  /** Buttons for the actions, for fingers and mice. */
-  pad() {
-    return h("div", { class: "pad", role: "group", "aria-label": "Actions" }, this.actions.map((name, action) => h("button", {
+  /** An action for fingers and mice. */
+  padButton(name, action) {
+    return h("button", {
       type: "button",
       onpointerdown: (event) => {
         event.target.setPointerCapture(event.pointerId);
@@ -159,19 +159,21 @@ class Console {
       onpointercancel: () => (this.fingers = null),
       // By keyboard: pointers were seen above already.
       onclick: (event) => event.detail === 0 && this.step(true, action),
-    }, words(name))));
+    }, words(name));
   }
 
   keyDown(event) {
+    this.byPointer = false;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const typing = event.target.closest?.("input:not([type=radio]):not([type=checkbox]), select, textarea");
+    const typing = event.target.closest?.("input:not([type=radio]):not([type=checkbox]):not([type=range]), select, textarea");
     if (typing) return;
+    // Sliders and radio buttons keep the arrows.
+    const moved = event.target.matches?.("input[type=range], input[type=radio]") && event.key.startsWith("Arrow");
+    if (moved) return;
     if (event.key === "i" || event.key === "I") return this.lens.toggle();
     if (this.lens.on && this.lens.key(event)) return event.preventDefault();
-    const onButton = event.target.closest?.("button, a, summary, input");
+    const onButton = event.target.closest?.("button, a, summary, input:not([type=range])");
     if (onButton && (event.key === " " || event.key === "Enter")) return;
-    const inRadios = event.target.matches?.("input[type=radio]") && event.key.startsWith("Arrow");
-    if (inRadios) return;
     const act = {
       p: () => this.toggle(), n: () => this.step(true), b: () => this.back(), f: () => this.dream(),
       r: () => this.record(), g: () => this.save("gif"), e: () => this.save("npz"),
@@ -194,6 +196,11 @@ class Console {
     this.last = new Promise((resolve) => (done = resolve));
     this.asked++;
     await before;
+    if (command.do === "start") {
+      // Not sooner: answers about the moments before it were still to come.
+      this.moments = new Moments();
+      this.recordSince(null);
+    }
     try {
       const answer = await this.line.ask(command);
       this.trouble.replaceChildren();
@@ -202,6 +209,7 @@ class Console {
     } catch (error) {
       this.pause();
       this.trouble.replaceChildren(notice(error.message, error.hint));
+      if (this.moments.now) this.setWorld(this.moments.now.world);
       return null;
     } finally {
       this.asked--;
@@ -211,12 +219,9 @@ class Console {
 
   start() {
     this.pause();
-    this.moments = new Moments();
-    this.recordFrom = null;
-    const where = Number(this.startNumber.value) || 0;
-    const game = this.startEpisode.value === "game";
-    if (!game) this.setWorld("dream");
-    const place = game ? { game: { seed: where } } : { episode: { number: Number(this.startEpisode.value), step: where } };
+    const place = this.from.place();
+    // A step of the replay is a memory: only a dream can go on from it.
+    if (place.episode) this.setWorld("dream");
     return this.ask({ do: "start", place, world: this.settings.world });
   }
 
@@ -226,7 +231,6 @@ class Console {
   }
 
   dream() {
-    this.setWorld("dream");
     return this.ask({ do: "dream" });
   }
 
@@ -255,12 +259,15 @@ class Console {
   }
 
   async runOn() {
+    // A run that was paused may still wait for its next step: it must not come to life again beside this one.
+    const run = ++this.runs;
     this.running = true;
     this.runButton.firstChild.textContent = "❚❚ Pause";
     let next = performance.now();
-    while (this.running) {
+    while (this.running && run === this.runs) {
       next = Math.max(next + 1000 / this.settings.fps, performance.now());
       const answer = await this.step(false);
+      if (run !== this.runs) return;
       if (!answer || answer.about.over) this.pause();
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - performance.now())));
     }
@@ -272,9 +279,13 @@ class Console {
   }
 
   record() {
-    this.recordFrom = this.recordFrom === null ? (this.moments.here ?? null) : null;
+    this.recordSince(this.recordFrom === null ? this.moments.now : null);
+  }
+
+  recordSince(moment) {
+    this.recordFrom = moment?.id ?? null;
     this.recordButton.classList.toggle("recording", this.recordFrom !== null);
-    this.recordButton.firstChild.textContent = this.recordFrom === null ? "● Record from here" : `■ Recording since step ${this.moments.now.step}`;
+    this.recordButton.firstChild.textContent = moment ? `■ Recording since step ${moment.step}` : "● Record from here";
   }
 
   async save(kind) {
@@ -289,13 +300,17 @@ class Console {
   }
 
   stepText(i) {
-    const moment = this.moments.branch()[i];
-    return moment ? `${moment.step} of ${this.moments.branch().at(-1).step}` : "";
+    const moment = this.moments.branch[i];
+    return moment ? `${moment.step} of ${this.moments.branch.at(-1).step}` : "";
   }
 
   show({ about, bytes }) {
     const moment = about;
     this.moments.take(moment);
+    this.name(moment);
+    this.setWorld(moment.world);
+    const size = sizeOf(bytes);
+    if (this.canvas.width !== size) this.canvas.width = this.canvas.height = size;
     paint(this.canvas, bytes);
     this.canvas.setAttribute("aria-label", `${moment.world === "dream" ? "dream" : "game"}, step ${moment.step}`);
     this.element.dataset.world = moment.world;
@@ -305,16 +320,30 @@ class Console {
       moment.over ? h("strong", { class: "over" }, moment.world === "dream" ? " · the dream says: over" : " · game over") : "");
     this.showHorizon(moment);
     this.showMind(moment);
-    const branch = this.moments.branch();
-    this.scrub.set(branch.findIndex((one) => one.id === moment.id), { max: branch.length - 1 });
-    const tips = this.moments.tips();
-    this.branches.replaceChildren(...tips.map((tip, i) => h("li", {}, h("button", {
-      type: "button", "aria-pressed": String(tip.id === this.moments.tip), onclick: () => {
-        this.moments.tip = tip.id;
-        this.goTo(tip.id);
-      },
-    }, `${i + 1}: ${tip.world}, ${tip.step} steps, return ${number(tip.total)}`))));
-    this.lens.show(moment, bytes);
+    this.scrub.set(this.moments.place(moment), { max: this.moments.branch.length - 1 });
+    this.showBranches();
+    this.lens.show(moment);
+  }
+
+  /** Buttons stay where they are while branches grow, so that no click is lost. */
+  showBranches() {
+    const { tips, branch } = this.moments;
+    const list = this.branches;
+    while (list.childElementCount > tips.length) list.lastChild.remove();
+    while (list.childElementCount < tips.length) {
+      const i = list.childElementCount;
+      list.append(h("li", {}, h("button", { type: "button", onclick: () => this.lookAt(this.moments.tips[i]) })));
+    }
+    tips.forEach((tip, i) => {
+      const button = list.children[i].firstChild;
+      button.setAttribute("aria-pressed", String(tip.id === branch.at(-1).id));
+      button.textContent = `${i + 1}: ${tip.world}, ${tip.step} steps, return ${number(tip.total)}`;
+    });
+  }
+
+  lookAt(tip) {
+    this.moments.look(tip);
+    return this.goTo(tip.id);
   }
 
   showHorizon({ seen, horizon }) {

@@ -4,10 +4,13 @@ import { h } from "./dom.js";
 import { percent } from "./format.js";
 import { paint, screen } from "./pictures.js";
 
+/** While a dream runs on, tokens are asked for no oftener, in milliseconds: each answer is six frames to draw. */
+const EVERY = 330;
+
 /**
- * @param {{ask: (place: number) => Promise, size: number}} how
+ * @param {{ask: (place: number) => Promise, running: () => boolean, size: () => number}} how
  */
-export function tokenLens({ ask, size }) {
+export function tokenLens({ ask, running, size }) {
   const layer = h("canvas", { class: "marks", "aria-hidden": "true" });
   const doubt = h("input", { type: "checkbox", onchange: () => draw() });
   const text = h("p", { class: "quiet", "aria-live": "polite" });
@@ -22,9 +25,11 @@ export function tokenLens({ ask, size }) {
   const grid = () => Math.sqrt(moment?.tokens.length ?? 1);
 
   function hint() {
+    const forgotten = "The chances of this frame's tokens are forgotten: it is too long ago.";
+    const seen = "This frame was seen, not dreamt: no token of it was drawn.";
     text.textContent = moment?.chances.length
       ? "Point at the frame, or press I and use the arrows: the likeliest codes of a token appear here."
-      : "This frame was seen, not dreamt: no token of it was drawn.";
+      : moment && moment.end_odds !== null ? forgotten : seen;
     list.replaceChildren();
   }
 
@@ -46,28 +51,38 @@ export function tokenLens({ ask, size }) {
     }
   }
 
-  async function look(next) {
+  function look(next) {
     place = next;
     draw();
-    if (place === null || !moment?.chances.length) return hint();
-    if (asking) return;
-    asking = true;
-    const [wanted, at] = [place, moment.id];
-    try {
-      const { about, bytes } = await ask(wanted);
-      if (moment.id === at && about.moment === at) tell(about, bytes);
-    } catch (error) {
-      text.textContent = error.message;
-    }
-    asking = false;
-    // The cursor went on meanwhile.
-    if (place !== null && place !== wanted) look(place);
+    if (place === null || !moment?.chances.length) hint();
+    else if (!asking) follow();
   }
 
-  function tell({ place, drawn, codes }, bytes) {
-    text.textContent = `Token ${place}: code ${drawn} was drawn.`;
+  /** Asks until the answer is about the place and the moment that are looked at. */
+  async function follow() {
+    asking = true;
+    let told = null;
+    const wanted = () => `${place} at ${moment.id}`;
+    while (place !== null && moment.chances.length && told !== wanted()) {
+      told = wanted();
+      const { id, step } = moment;
+      try {
+        const { about, bytes } = await ask(place);
+        if (about.moment === id) tell(about, step, bytes);
+      } catch (error) {
+        text.textContent = error.message;
+        list.replaceChildren();
+      }
+      if (running()) await new Promise((resolve) => setTimeout(resolve, EVERY));
+    }
+    asking = false;
+    if (place === null || !moment.chances.length) hint();
+  }
+
+  function tell({ place, drawn, codes }, step, bytes) {
+    text.textContent = `Token ${place}: code ${drawn} was drawn at step ${step}.`;
     list.replaceChildren(...codes.map(({ code, chance }, i) => {
-      const canvas = screen(size, `the frame with code ${code} at this place`);
+      const canvas = screen(size(), `the frame with code ${code} at this place`);
       paint(canvas, bytes, i);
       return h("li", { class: code === drawn ? "taken" : null }, canvas, h("span", {}, `code ${code}`), h("span", { class: "number" }, percent(chance)));
     }));
@@ -88,6 +103,7 @@ export function tokenLens({ ask, size }) {
 
   /** Whether a key moved the lens. */
   function key(event) {
+    if (!moment) return false;
     const side = grid();
     const step = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -side, ArrowDown: side }[event.key];
     if (event.key === "Escape") toggle();
