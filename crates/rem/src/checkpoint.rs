@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -93,6 +94,22 @@ pub fn epochs(run: &Path) -> Vec<u32> {
     let mut epochs: Vec<u32> = names.filter_map(epoch).collect();
     epochs.sort_unstable();
     epochs
+}
+
+/// When the checkpoint of an epoch was written: one of the same epoch that was written at another time is another one.
+pub fn written(run: &Path, epoch: u32) -> Option<SystemTime> {
+    let manifest = directory(run, epoch).join(MANIFEST);
+    manifest.metadata().ok()?.modified().ok()
+}
+
+/// The manifest of the last checkpoint that has one, its files unchecked; for whoever only looks at a run.
+pub fn last_manifest(run: &Path) -> Option<Manifest> {
+    let read = |epoch: &u32| {
+        let bytes = std::fs::read(directory(run, *epoch).join(MANIFEST)).ok()?;
+        let manifest: Manifest = serde_json::from_slice(&bytes).ok()?;
+        (manifest.format == FORMAT).then_some(manifest)
+    };
+    epochs(run).iter().rev().find_map(read)
 }
 
 impl Checkpoint {

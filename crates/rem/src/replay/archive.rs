@@ -6,8 +6,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::chunks::{Header, header_bytes, outcome_from_byte};
+use super::chunks::{Header, header_bytes, is_plain_name, outcome_from_byte};
 use super::error::{ReplayError, io_error};
+use crate::checkpoint;
 use crate::env::Outcome;
 
 /// The steps of all chunks that follow on each other, without their frames.
@@ -52,11 +53,26 @@ pub struct Lived {
 }
 
 impl Archive {
+    /// The replay of a run as its last checkpoint lists it: chunks of epochs that were taken back lie beside them. If
+    /// no checkpoint can be read, what hangs together in the directory.
+    pub fn of_run(run: &Path) -> Self {
+        let dir = run.join("replay");
+        let Some(manifest) = checkpoint::last_manifest(run) else {
+            return Self::open(&dir);
+        };
+        let files = manifest.replay.into_iter().map(|chunk| chunk.file);
+        let plain = files.filter(|file| is_plain_name(file));
+        Self::of_files(plain.map(|file| dir.join(file)))
+    }
+
     /// What hangs together in a replay directory; one that is not there is empty.
     pub fn open(dir: &Path) -> Self {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-        let mut chunks: Vec<(u32, PathBuf)> = entries
-            .map(|entry| entry.path())
+        Self::of_files(entries.map(|entry| entry.path()))
+    }
+
+    fn of_files(files: impl Iterator<Item = PathBuf>) -> Self {
+        let mut chunks: Vec<(u32, PathBuf)> = files
             .filter_map(|path| Some((epoch_of(&path)?, path)))
             .collect();
         chunks.sort();
@@ -70,7 +86,11 @@ impl Archive {
         archive
     }
 
+    /// Adds a whole chunk or nothing of it.
     fn add(&mut self, epoch: u32, path: PathBuf) -> Result<(), ReplayError> {
+        if path.is_symlink() {
+            return Err(ReplayError::Link { path });
+        }
         let mut file = File::open(&path).map_err(io_error("open", &path))?;
         let found = file.metadata().map_err(io_error("read", &path))?.len();
         let bytes = header_bytes(&mut file).map_err(io_error("read", &path))?;
@@ -91,19 +111,31 @@ impl Archive {
                 expected: self.steps() as u64,
             });
         }
+        let frame_bytes = self.chunks.first().map(|chunk| chunk.header.frame_bytes);
+        let expected = frame_bytes.unwrap_or(header.frame_bytes);
+        if header.frame_bytes != expected {
+            return Err(ReplayError::FrameSize {
+                path,
+                found: header.frame_bytes,
+                expected,
+            });
+        }
         let steps = header.steps as usize;
         let mut small = vec![0; steps * super::STEP_BYTES_BESIDES_FRAME as usize];
         file.read_exact(&mut small)
             .map_err(io_error("read", &path))?;
         let (actions, rest) = small.split_at(steps);
         let (rewards, outcomes) = rest.split_at(4 * steps);
-        for (step, (outcome, reward)) in outcomes.iter().zip(rewards.as_chunks::<4>().0).enumerate()
-        {
-            let outcome = outcome_from_byte(*outcome).ok_or_else(|| ReplayError::Value {
+        let outcome = |(step, byte): (usize, &u8)| {
+            outcome_from_byte(*byte).ok_or_else(|| ReplayError::Value {
                 path: path.clone(),
                 what: "outcome",
                 step,
-            })?;
+            })
+        };
+        let outcomes = outcomes.iter().enumerate().map(outcome);
+        let outcomes: Vec<Outcome> = outcomes.collect::<Result<_, _>>()?;
+        for (outcome, reward) in outcomes.into_iter().zip(rewards.as_chunks::<4>().0) {
             if self.outcomes.last() != Some(&Outcome::Continues) {
                 self.starts.push(self.outcomes.len());
             }
@@ -125,6 +157,13 @@ impl Archive {
 
     pub fn episodes(&self) -> usize {
         self.starts.len()
+    }
+
+    /// Height and width of the frames in pixels; none where there are no frames or they are not square.
+    pub fn frame_size(&self) -> Option<usize> {
+        let bytes = self.chunks.first()?.header.frame_bytes as usize;
+        let size = (bytes / 3).isqrt();
+        (size > 0 && size * size * 3 == bytes).then_some(size)
     }
 
     fn range(&self, number: usize) -> Option<Range<usize>> {
@@ -262,6 +301,56 @@ mod tests {
         let archive = Archive::open(dir.path());
         assert_eq!(archive.steps(), 4);
         assert!(archive.problem.unwrap().contains("epoch-000002.chunk"));
+    }
+
+    #[test]
+    fn a_chunk_with_an_impossible_outcome_is_left_out_as_a_whole() {
+        let dir = written(&[2, 5, 3], 4);
+        for (name, kept) in [("epoch-000002.chunk", 4), ("epoch-000001.chunk", 0)] {
+            let path = dir.path().join(name);
+            let mut bytes = fs::read(&path).unwrap();
+            let steps = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;
+            bytes[32 + 6 * steps - 1] = 7; // the last outcome
+            fs::write(&path, bytes).unwrap();
+            let archive = Archive::open(dir.path());
+            let listed: usize = archive.list().map(|episode| episode.steps).sum();
+            assert_eq!((archive.steps(), listed), (kept, kept));
+            assert!(archive.problem.unwrap().contains("impossible outcome"));
+        }
+    }
+
+    #[test]
+    fn chunks_of_epochs_that_were_taken_back_are_not_of_the_run() {
+        let run = tempfile::tempdir().unwrap();
+        let replay = written(&[2, 5, 3], 4);
+        fs::rename(replay.path(), run.path().join("replay")).unwrap();
+        let checkpoint = checkpoint::directory(run.path(), 1);
+        fs::create_dir_all(&checkpoint).unwrap();
+        assert_eq!(Archive::of_run(run.path()).steps(), 10);
+        let mut manifest = checkpoint::Manifest::new(1, 0);
+        manifest.replay.push(super::super::ChunkInfo {
+            file: "epoch-000001.chunk".into(),
+            steps: 4,
+            bytes: 0,
+            crc32: 0,
+        });
+        crate::run::write_json(&checkpoint.join("manifest.json"), &manifest).unwrap();
+        assert_eq!(Archive::of_run(run.path()).steps(), 4);
+        // A later one that cannot be read says nothing.
+        fs::create_dir_all(checkpoint::directory(run.path(), 2)).unwrap();
+        assert_eq!(Archive::of_run(run.path()).steps(), 4);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_is_no_chunk() {
+        let dir = written(&[2, 5, 3], 4);
+        let second = dir.path().join("epoch-000002.chunk");
+        fs::rename(&second, dir.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("elsewhere", &second).unwrap();
+        let archive = Archive::open(dir.path());
+        assert_eq!(archive.steps(), 4);
+        assert!(archive.problem.unwrap().contains("link"));
     }
 
     #[test]

@@ -328,7 +328,7 @@ pub(crate) fn outcome_from_byte(byte: u8) -> Option<Outcome> {
         .find(|&outcome| outcome_to_byte(outcome) == byte)
 }
 
-fn is_plain_name(name: &str) -> bool {
+pub(super) fn is_plain_name(name: &str) -> bool {
     Path::new(name)
         .file_name()
         .is_some_and(|file_name| file_name == name)

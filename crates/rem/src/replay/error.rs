@@ -12,6 +12,8 @@ pub enum ReplayError {
     Name { file: String },
     #[error("`{}` is not a replay chunk: it does not begin with `REMREPL1`", path.display())]
     Foreign { path: PathBuf },
+    #[error("replay chunk `{}` is a link to another file", path.display())]
+    Link { path: PathBuf },
     #[error("replay chunk `{}` has frames of {found} bytes, expected {expected}", path.display())]
     FrameSize {
         path: PathBuf,
