@@ -81,7 +81,7 @@ impl Episode {
     /// An animation that loops, as the bytes of a GIF file.
     pub fn gif(&self, frame_ms: u32) -> std::io::Result<Vec<u8>> {
         let frames = media::episode_frames(self.size, &self.frames, |step| self.caption(step));
-        media::gif(&frames, frame_ms)
+        media::gif(frames, frame_ms)
     }
 
     /// All frames on one picture, `columns` in a row, each with its caption.
@@ -95,16 +95,16 @@ impl Episode {
         let outcomes = self.outcomes.iter().map(|o| outcome_to_byte(*o)).collect();
         let rewards = self.rewards.iter().flat_map(|r| r.to_le_bytes()).collect();
         let dreamt = self.dreamt.iter().map(|d| u8::from(*d)).collect();
-        let steps = vec![self.steps()];
+        let (steps, earned, came) = (self.steps(), self.rewards.len(), self.outcomes.len());
         npz::write(&[
             (
                 "frames",
                 Npy::bytes(vec![n, size, size, 3], self.frames.concat()),
             ),
-            ("actions", Npy::bytes(steps.clone(), self.actions.clone())),
-            ("rewards", Npy::new("<f4", steps.clone(), rewards)),
-            ("outcomes", Npy::bytes(steps, outcomes)),
-            ("dreamt", Npy::bytes(vec![n], dreamt)),
+            ("actions", Npy::bytes(vec![steps], self.actions.clone())),
+            ("rewards", Npy::new("<f4", vec![earned], rewards)),
+            ("outcomes", Npy::bytes(vec![came], outcomes)),
+            ("dreamt", Npy::bytes(vec![self.dreamt.len()], dreamt)),
             ("game", Npy::text(&self.game)),
             ("action_names", Npy::texts(&self.action_names)),
         ])
@@ -129,6 +129,10 @@ impl Episode {
         let [n, size, width, 3] = frames.shape[..] else {
             return Err(format!("`frames` has the shape {:?}", frames.shape));
         };
+        // First: without frames their size can be anything.
+        if n == 0 {
+            return Err("it has no frames".into());
+        }
         if size != width || size == 0 {
             return Err(format!("frames of {size}x{width} pixels are not square"));
         }
@@ -145,7 +149,7 @@ impl Episode {
         let outcomes = outcomes.ok_or("`outcomes` has one that does not exist")?;
         let dreamt = file.take("dreamt", "|u1")?.bytes;
         let steps = actions.len();
-        let fits = (n == steps || n == steps + 1) && n > 0;
+        let fits = n == steps || n == steps + 1;
         if !fits || rewards.len() != steps || outcomes.len() != steps || dreamt.len() != n {
             return Err("its arrays do not fit together".into());
         }
@@ -208,6 +212,9 @@ mod tests {
         assert!(reason(&other).contains("shape"), "{}", reason(&other));
         let empty = npz::write(&[]);
         assert!(reason(&empty).contains("`frames` is missing"));
+        let no_frames = Npy::bytes(vec![0, 1 << 40, 1 << 40, 3], vec![]);
+        let no_frames = npz::write(&[("frames", no_frames)]);
+        assert_eq!(reason(&no_frames), "it has no frames");
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 mod font;
 
+use std::borrow::Borrow;
 use std::io::{self, Cursor};
 use std::path::Path;
 
@@ -114,35 +115,43 @@ fn scaled_width(text: &str, letter: usize) -> usize {
     text.chars().count() * font::ADVANCE * letter
 }
 
-/// Writes an animation that loops for ever, atomically. All canvases have the size of the first.
+/// Writes an animation that loops for ever, atomically. All canvases have the size of the first; each is taken when the
+/// one before it is encoded, so they need not all be in memory.
 ///
 /// A frame with at most 256 colours keeps them exactly; more are reduced by a neural quantiser, frame by frame.
 /// GIF counts in hundredths of a second, and browsers slow anything below two of them down to ten, so 20 ms is the least.
-pub fn save_gif(path: &Path, frames: &[Canvas], delay_ms: u32) -> io::Result<()> {
+pub fn save_gif(
+    path: &Path,
+    frames: impl IntoIterator<Item: Borrow<Canvas>>,
+    delay_ms: u32,
+) -> io::Result<()> {
     let bytes = gif(frames, delay_ms).map_err(failed("write", path))?;
     write_atomic(path, &bytes)
 }
 
 /// The bytes of what [`save_gif`] writes.
-pub fn gif(frames: &[Canvas], delay_ms: u32) -> io::Result<Vec<u8>> {
-    if frames.is_empty() {
+pub fn gif(frames: impl IntoIterator<Item: Borrow<Canvas>>, delay_ms: u32) -> io::Result<Vec<u8>> {
+    let mut frames = frames.into_iter().peekable();
+    if frames.peek().is_none() {
         let reason = "an animation needs a frame";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
     }
     encode_gif(frames, delay_ms.max(20)).map_err(io::Error::other)
 }
 
-fn encode_gif(frames: &[Canvas], delay_ms: u32) -> ImageResult<Vec<u8>> {
+fn encode_gif(frames: impl Iterator<Item: Borrow<Canvas>>, delay_ms: u32) -> ImageResult<Vec<u8>> {
     /// It learns its palette from every tenth pixel: plenty, since our frames are enlarged.
     const QUANTISER_SPEED: i32 = 10;
-    let (width, height) = (frames[0].width, frames[0].height);
+    let mut size = None;
     let mut bytes = Vec::new();
     let mut encoder = GifEncoder::new_with_speed(&mut bytes, QUANTISER_SPEED);
     encoder.set_repeat(Repeat::Infinite)?;
     for frame in frames {
+        let frame: &Canvas = frame.borrow();
+        let (width, height) = (frame.width, frame.height);
         assert_eq!(
-            (frame.width, frame.height),
             (width, height),
+            *size.get_or_insert((width, height)),
             "frames of one animation have one size"
         );
         let pixels = frame.rgb.as_chunks::<3>().0;
@@ -277,13 +286,13 @@ pub fn episode_frames(
     size: usize,
     frames: &[Vec<u8>],
     caption: impl Fn(usize) -> String,
-) -> Vec<Canvas> {
+) -> impl Iterator<Item = Canvas> {
     let captions: Vec<String> = (0..frames.len()).map(caption).collect();
     let panels: Vec<[Panel; 1]> = frames
         .iter()
         .map(|frame| [Panel { title: None, frame }])
         .collect();
-    film(size, &panels, &captions)
+    film(size, panels, captions)
 }
 
 /// The frames of an episode on one picture, `columns` in a row, the fields of `caption(i)` below the i-th.
@@ -322,7 +331,7 @@ pub fn episode_strip(
 }
 
 /// The animation of a dream: reality at the left, the dream at the right, the step's caption below.
-pub fn dream_beside_reality(size: usize, steps: &[DreamStep]) -> Vec<Canvas> {
+pub fn dream_beside_reality(size: usize, steps: &[DreamStep]) -> impl Iterator<Item = Canvas> {
     let captions: Vec<&str> = steps.iter().map(|step| step.caption.as_str()).collect();
     let panels: Vec<[Panel; 2]> = steps
         .iter()
@@ -339,7 +348,7 @@ pub fn dream_beside_reality(size: usize, steps: &[DreamStep]) -> Vec<Canvas> {
             ]
         })
         .collect();
-    film(size, &panels, &captions)
+    film(size, panels, captions)
 }
 
 struct Panel<'a> {
@@ -347,12 +356,12 @@ struct Panel<'a> {
     frame: &'a [u8],
 }
 
-/// One canvas per moment: its panels side by side, titles above, the caption below.
-fn film<const N: usize>(
+/// One canvas per moment, drawn when it is taken: its panels side by side, titles above, the caption below.
+fn film<'a, const N: usize>(
     size: usize,
-    moments: &[[Panel; N]],
-    captions: &[impl AsRef<str>],
-) -> Vec<Canvas> {
+    moments: Vec<[Panel<'a>; N]>,
+    captions: Vec<impl AsRef<str>>,
+) -> impl Iterator<Item = Canvas> {
     const LEAST_WIDTH: usize = 256;
     let scale = LEAST_WIDTH.div_ceil(size);
     let side = size * scale;
@@ -368,7 +377,7 @@ fn film<const N: usize>(
     let caption_top = top + side + MARGIN;
     let height = caption_top + font::CAPITAL_HEIGHT * letter + MARGIN;
 
-    let draw = |(panels, caption): (&[Panel; N], &_)| {
+    let draw = move |(panels, caption): ([Panel<'a>; N], _)| {
         let mut canvas = Canvas::new(inner + 2 * MARGIN, height, BACKGROUND);
         for (place, panel) in panels.iter().enumerate() {
             let x = MARGIN + place * (side + MARGIN);
@@ -377,11 +386,11 @@ fn film<const N: usize>(
             }
             canvas.blit(panel.frame, size, x, top, scale);
         }
-        let caption: &str = AsRef::as_ref(caption);
+        let caption: &str = AsRef::as_ref(&caption);
         canvas.text_scaled(MARGIN, caption_top, caption, TEXT, letter);
         canvas
     };
-    moments.iter().zip(captions).map(draw).collect()
+    moments.into_iter().zip(captions).map(draw)
 }
 
 #[cfg(test)]
@@ -452,7 +461,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("episode.gif");
         let frames: Vec<Vec<u8>> = (0..5).map(|seed| frame(15, seed)).collect(); // 225 colours + background + text
-        let canvases = episode_frames(15, &frames, |i| format!("step {i}"));
+        let canvases: Vec<_> = episode_frames(15, &frames, |i| format!("step {i}")).collect();
         save_gif(&path, &canvases, 70).unwrap();
         let read = read_gif(&path);
         assert_eq!(read.len(), 5);
@@ -472,8 +481,10 @@ mod tests {
         let gradient: Vec<u8> = (0..64usize * 64)
             .flat_map(|i| [(i / 64 * 2) as u8, (i % 64 * 2) as u8, 80])
             .collect(); // 4096 colours
-        let canvas = episode_frames(64, &[gradient], |_| "step 0".to_owned()).remove(0);
-        save_gif(&path, std::slice::from_ref(&canvas), 100).unwrap();
+        let frames = [gradient];
+        let mut canvases = episode_frames(64, &frames, |_| "step 0".to_owned());
+        let canvas = canvases.next().unwrap();
+        save_gif(&path, [&canvas], 100).unwrap();
         let read = read_gif(&path).remove(0).0.into_raw();
         let error: u64 = read
             .iter()
@@ -486,7 +497,8 @@ mod tests {
 
     #[test]
     fn an_empty_animation_is_refused() {
-        let error = save_gif(Path::new("never.gif"), &[], 100).unwrap_err();
+        let none: [Canvas; 0] = [];
+        let error = save_gif(Path::new("never.gif"), none, 100).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
     }
 
@@ -509,7 +521,7 @@ mod tests {
             reality: vec![200, 0, 0],
             caption: "step 4  action right  reward +1.0 / +0.9".to_owned(),
         };
-        let film = dream_beside_reality(1, std::slice::from_ref(&step));
+        let film: Vec<_> = dream_beside_reality(1, std::slice::from_ref(&step)).collect();
         let middle = film[0].height / 2;
         assert_eq!(pixel(&film[0], MARGIN, middle), [200, 0, 0]);
         assert_eq!(

@@ -87,14 +87,14 @@ impl Showcase<'_> {
         };
         media::save_gif(
             &path("episode.gif"),
-            &media::episode_frames(size, &film.frames, caption),
+            media::episode_frames(size, &film.frames, caption),
             FRAME_MS,
         )?;
 
         let steps = self.dream(film, rng);
         media::save_gif(
             &path("dream.gif"),
-            &media::dream_beside_reality(size, &steps),
+            media::dream_beside_reality(size, &steps),
             2 * FRAME_MS,
         )?;
         media::dream_strip(size, &steps, STRIP_COLUMNS).save_png(&path("dream.png"))
