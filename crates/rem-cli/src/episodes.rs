@@ -1,5 +1,6 @@
 //! `rem episodes`: the episodes of a run, and of recordings: listed, exported; and the run's pictures deleted.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -92,8 +93,17 @@ struct DeleteArgs {
 pub fn run(args: EpisodesArgs) -> Result<()> {
     let is_file = args.source.is_file();
     match args.action {
-        None if is_file => show(&Episode::read(&args.source)?),
-        None => list(&args.source, args.last)?,
+        None if is_file => {
+            let episode = Episode::read(&args.source)?;
+            heard(show(&episode, &mut io::stdout().lock()))?;
+        }
+        None => {
+            let archive = archive(&args.source)?;
+            heard(list(&archive, args.last, &mut io::stdout().lock()))?;
+            if let Some(problem) = archive.problem {
+                eprintln!("note: the rest cannot be read: {problem}");
+            }
+        }
         Some(Action::Export(export)) => export_one(&args.source, &export)?,
         Some(Action::DeleteMedia(delete)) => delete_media(&args.source, &delete)?,
     }
@@ -108,25 +118,31 @@ fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-fn list(run: &Path, last: Option<usize>) -> Result<()> {
-    let archive = archive(run)?;
-    println!(
+/// Whoever reads may have seen enough, as `head` has.
+fn heard(told: io::Result<()>) -> Result<()> {
+    match told {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::File(error).into()),
+        _ => Ok(()),
+    }
+}
+
+fn list(archive: &Archive, last: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+    writeln!(
+        out,
         "{:>7} {:>6} {:>6} {:>9}  outcome",
         "episode", "epoch", "steps", "return"
-    );
+    )?;
     let skipped = last.map_or(0, |last| archive.episodes().saturating_sub(last));
     for episode in archive.list().skip(skipped) {
-        println!(
+        writeln!(
+            out,
             "{:>7} {:>6} {:>6} {:>9}  {}",
             episode.number,
             episode.epoch,
             episode.steps,
             episode.total_reward,
             outcome(episode.outcome)
-        );
-    }
-    if let Some(problem) = archive.problem {
-        eprintln!("note: the rest cannot be read: {problem}");
+        )?;
     }
     Ok(())
 }
@@ -134,12 +150,13 @@ fn list(run: &Path, last: Option<usize>) -> Result<()> {
 /// The replay of a directory that must be a run.
 fn archive(run: &Path) -> Result<Archive> {
     read_config(run)?;
-    Ok(Archive::open(&run.join("replay")))
+    Ok(Archive::of_run(run))
 }
 
-fn show(episode: &Episode) {
+fn show(episode: &Episode, out: &mut impl Write) -> io::Result<()> {
     let dreamt = episode.dreamt.iter().filter(|dreamt| **dreamt).count();
-    println!(
+    writeln!(
+        out,
         "{}: {} steps, return {}, {}; {} frames of {}x{}, {dreamt} of them dreamt",
         episode.game,
         episode.steps(),
@@ -148,11 +165,12 @@ fn show(episode: &Episode) {
         episode.frames.len(),
         episode.size,
         episode.size
-    );
+    )?;
     for step in 0..episode.steps() {
         let action = episode.action_name(step).unwrap_or("?");
-        println!("{step:>5} {action:>12} {:>8}", episode.rewards[step]);
+        writeln!(out, "{step:>5} {action:>12} {:>8}", episode.rewards[step])?;
     }
+    Ok(())
 }
 
 fn export_one(source: &Path, args: &ExportArgs) -> Result<()> {
@@ -197,12 +215,14 @@ fn from_run(run: &Path, number: Option<usize>) -> Result<Episode> {
     let number = number.ok_or_else(|| refused("which episode?".into()))?;
     let lived = archive.read(number, 0..usize::MAX).map_err(Error::from)?;
     let lived = lived.ok_or_else(|| refused(format!("there is no episode {number}")))?;
+    let size = archive.frame_size();
+    let size = size.ok_or_else(|| refused("its frames are not square".into()))?;
     let config = read_config(run)?;
     let action_names = Protocol::read(run).map_or_else(|_| Vec::new(), |protocol| protocol.actions);
     Ok(Episode {
         game: config.env.game,
         action_names,
-        size: config.env.frame_size,
+        size,
         dreamt: vec![false; lived.frames.len()],
         frames: lived.frames,
         actions: lived.actions,

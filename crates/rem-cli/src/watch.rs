@@ -1,6 +1,6 @@
 //! `rem watch`: a local web page that shows runs while they train.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::Result;
@@ -64,8 +64,36 @@ pub fn run(args: WatchArgs) -> Result<()> {
             .into());
         }
     }
+    yield_to_training();
     threads::set(args.threads)?;
     args.place.serve(args.paths, "")
+}
+
+/// Lowers the priority of this process, so that a training on the same machine comes first. To be called before there
+/// are other threads, which inherit it.
+fn yield_to_training() {
+    // A watcher that may not be nicer still watches.
+    #[cfg(unix)]
+    let _ = rustix::process::nice(10);
+}
+
+/// The address under which the page can be opened: one that stands for all addresses of the machine is none itself.
+fn to_open(address: SocketAddr) -> SocketAddr {
+    if !address.ip().is_unspecified() {
+        return address;
+    }
+    // Where a packet to elsewhere would come from; none is sent.
+    let (any, elsewhere) = match address {
+        SocketAddr::V4(_) => ("0.0.0.0:0", "192.0.2.1:9"),
+        SocketAddr::V6(_) => ("[::]:0", "[2001:db8::1]:9"),
+    };
+    let outward = || {
+        let socket = UdpSocket::bind(any)?;
+        socket.connect(elsewhere)?;
+        socket.local_addr()
+    };
+    let ip = outward().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |outward| outward.ip());
+    SocketAddr::new(ip, address.port())
 }
 
 impl ServeArgs {
@@ -84,12 +112,27 @@ impl ServeArgs {
         let served = rem_web::serve(options, |address| {
             let token =
                 token.map_or_else(String::new, |token| format!("?token={}", token.as_str()));
-            println!("http://{address}/{token}{page}");
+            println!("http://{}/{token}{page}", to_open(address));
             eprintln!("open this address in a browser; Ctrl-C ends");
         });
         Ok(served.map_err(|error| Error::Device {
             message: format!("cannot serve on {address}: {error}"),
             hint: "`--port 0` takes any port that is free".into(),
         })?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_can_be_opened() {
+        let named: SocketAddr = "127.0.0.1:7357".parse().unwrap();
+        assert_eq!(to_open(named), named);
+        for any in ["0.0.0.0:7357", "[::]:7357"] {
+            let shown = to_open(any.parse().unwrap());
+            assert!(!shown.ip().is_unspecified() && shown.port() == 7357);
+        }
     }
 }
