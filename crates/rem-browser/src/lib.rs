@@ -192,6 +192,24 @@ impl Browser {
         }
     }
 
+    /// Clicks with the mouse into the middle of the first element that a selector finds.
+    #[track_caller]
+    pub fn click(&mut self, selector: &str) {
+        let middle = self.evaluate(&format!(
+            "(() => {{
+                const element = document.querySelector({selector:?});
+                element.scrollIntoView({{ block: 'center' }});
+                const box = element.getBoundingClientRect();
+                return [box.x + box.width / 2, box.y + box.height / 2];
+            }})()"
+        ));
+        for kind in ["mousePressed", "mouseReleased"] {
+            let (x, y) = (&middle[0], &middle[1]);
+            let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", event);
+        }
+    }
+
     /// Lets pages save files into a folder.
     pub fn download_into(&mut self, folder: &Path) {
         let allow = json!({"behavior": "allow", "downloadPath": folder});
@@ -235,6 +253,29 @@ impl Browser {
             )
         };
         self.events.iter().filter(bad).collect()
+    }
+
+    /// No error was logged, and `host` was the only one that was asked for anything.
+    #[track_caller]
+    pub fn assert_clean(&self, host: &str) {
+        let errors = self.errors();
+        assert!(errors.is_empty(), "{errors:#?}");
+        let home = [format!("http://{host}/"), format!("ws://{host}/")];
+        for (kind, address) in self.requests() {
+            let ours = home.iter().any(|home| address.starts_with(home));
+            assert!(
+                ours || address.starts_with("blob:") || address == "about:blank",
+                "{kind} {address}"
+            );
+        }
+    }
+
+    /// The texts that pages sent over WebSockets.
+    pub fn messages(&self) -> Vec<&str> {
+        let sent =
+            (self.events.iter()).filter(|event| event["method"] == "Network.webSocketFrameSent");
+        sent.filter_map(|event| event["params"]["response"]["payloadData"].as_str())
+            .collect()
     }
 
     /// Everything that was asked of the network: its kind, as `Document`, and its address.

@@ -5,30 +5,13 @@ mod support;
 
 use rem_browser::Browser;
 use support::web::Server;
-use support::{copy_dir, debug_run, place, start, succeeds};
+use support::{BRIEF, copy_dir, debug_run, place, start, succeeds};
 
 const SIZES: [(u32, u32); 2] = [(1280, 900), (400, 800)];
 
 /// A training of some seconds in which every phase and some evaluations happen.
 const LIVELY: &str = "--set train.epochs=6 --set collect.epochs=6 --set evaluate.every=2 \
     --set world_model.optimise.start_after=0 --set actor_critic.optimise.start_after=0";
-
-/// No error was logged, and the server was the only one that was asked.
-fn assert_clean(browser: &Browser, server: &Server) {
-    let errors = browser.errors();
-    assert!(errors.is_empty(), "{errors:#?}");
-    let home = [
-        format!("http://{}/", server.host()),
-        format!("ws://{}/", server.host()),
-    ];
-    for (kind, address) in browser.requests() {
-        let ours = home.iter().any(|home| address.starts_with(home));
-        assert!(
-            ours || address.starts_with("blob:") || address == "about:blank",
-            "{kind} {address}"
-        );
-    }
-}
 
 /// Nothing sticks out at the side, and everything that can be pressed has a name.
 fn assert_layout(browser: &mut Browser, what: &str, width: u32) {
@@ -70,6 +53,11 @@ fn curves_grow_while_a_training_goes_on() {
     browser.evaluate(
         "[...document.querySelectorAll('a')].find(a => a.textContent === 'live').click()",
     );
+    let episodes = "document.querySelectorAll('#panel select option').length";
+    browser.wait_for("document.getElementById('tab-episodes')");
+    browser.evaluate("document.getElementById('tab-episodes').click()");
+    browser.wait_for(&format!("{episodes} >= 1"));
+    browser.evaluate("document.getElementById('tab-overview').click()");
     // The page follows by itself: points on the curve of returns become more, and the epoch rises.
     let dots = "document.querySelectorAll('svg.chart circle').length";
     let epoch =
@@ -89,7 +77,12 @@ fn curves_grow_while_a_training_goes_on() {
         true
     );
     browser.keep_screenshot("watch-live.png");
-    assert_clean(&browser, &server);
+    // The list of episodes has grown too, though it was made early.
+    let (_, listed) = server.get("/api/runs/live/episodes", &[]);
+    let all = listed.matches("\"number\":").count();
+    browser.evaluate("document.getElementById('tab-episodes').click()");
+    browser.wait_for(&format!("{episodes} === {all}"));
+    browser.assert_clean(server.host());
 }
 
 #[test]
@@ -150,7 +143,7 @@ fn every_part_of_a_run_is_shown() {
             }
         }
     }
-    assert_clean(&browser, &server);
+    browser.assert_clean(server.host());
 }
 
 #[test]
@@ -171,7 +164,15 @@ fn the_page_is_used_by_keyboard() {
         browser.press(letter);
     }
     browser.wait_for("document.querySelectorAll('tbody tr').length === 1");
+    // The focus stays on a run while the list is kept up to date.
     browser.evaluate("document.querySelector('tbody a').focus()");
+    let sign = "document.querySelector('tbody td:last-child').textContent";
+    let before = browser.evaluate(sign);
+    browser.wait_for(&format!("{sign} !== {before}"));
+    assert_eq!(
+        browser.evaluate("document.activeElement.textContent"),
+        "beta"
+    );
     browser.press("Enter");
     browser.wait_for(
         "document.querySelector('[role=tab][aria-selected=true]')?.textContent === 'Overview'",
@@ -200,5 +201,91 @@ fn the_page_is_used_by_keyboard() {
     browser.press("ArrowLeft");
     browser.press("ArrowLeft");
     browser.wait_for(&format!("{reading} !== {before}"));
-    assert_clean(&browser, &server);
+    browser.assert_clean(server.host());
+}
+
+#[test]
+fn a_long_episode_is_shown_in_parts() {
+    let Some(program) = rem_browser::find() else {
+        return;
+    };
+    let place = place();
+    // A crossing ends only when its time is over.
+    let settings = "--set env.game=crossing --set env.max_steps.train=430 --set collect.steps_per_epoch=450 \
+        --set train.epochs=1 --set collect.epochs=1 --set evaluate.every=0 --set evaluate.final_episodes=1";
+    succeeds(&mut debug_run(&place.path().join("long"), settings));
+    let server = Server::watch(place.path(), "");
+    let mut browser = Browser::start(&program);
+    let address = format!("{}#/run/long/episodes", server.address);
+    browser.open(&address, SIZES[1], "light");
+    let step = "document.querySelector('.film .slider output').textContent";
+    let last = "document.querySelector('.film .slider input').max";
+    browser.wait_for(&format!("{step} === '0 of 429' && {last} === '399'"));
+    let press = |browser: &mut Browser, name: &str| {
+        browser.evaluate(&format!(
+            "[...document.querySelectorAll('#panel button')].find(b => b.textContent.includes('{name}')).click()"
+        ));
+    };
+    press(&mut browser, "Later");
+    browser.wait_for(&format!("{step} === '400 of 429' && {last} === '29'"));
+    assert_layout(&mut browser, "a part of an episode", SIZES[1].0);
+    browser.keep_screenshot("watch-long-episode-400.png");
+    press(&mut browser, "Earlier");
+    browser.wait_for(&format!("{step} === '0 of 429'"));
+    browser.assert_clean(server.host());
+}
+
+#[test]
+fn a_page_that_is_not_seen_does_not_listen() {
+    let Some(program) = rem_browser::find() else {
+        return;
+    };
+    let place = place();
+    succeeds(&mut debug_run(&place.path().join("one"), BRIEF));
+    let server = Server::watch(place.path(), "");
+    let mut browser = Browser::start(&program);
+    let address = format!("{}#/run/one/overview", server.address);
+    browser.open(&address, SIZES[0], "light");
+    let shown = "document.querySelectorAll('.shares span').length === 5";
+    browser.wait_for(shown);
+    let streams = |browser: &Browser| {
+        let asked = browser.requests();
+        let streams = asked
+            .iter()
+            .filter(|(_, address)| address.contains("/api/events"));
+        streams.count()
+    };
+    let hide = |browser: &mut Browser, hidden: bool| {
+        browser.evaluate(&format!(
+            "Object.defineProperty(document, 'hidden', {{ value: {hidden}, configurable: true }}); \
+             document.dispatchEvent(new Event('visibilitychange'))"
+        ));
+    };
+    assert_eq!(streams(&browser), 1);
+    hide(&mut browser, true);
+    // A list that is not seen is not asked for either.
+    browser.evaluate("location.hash = '#/'");
+    browser.wait_for("document.querySelectorAll('tbody tr').length === 1");
+    let lists = |browser: &Browser| {
+        let asked = browser.requests();
+        asked
+            .iter()
+            .filter(|(_, address)| address.ends_with("/api/runs"))
+            .count()
+    };
+    let before = lists(&browser);
+    browser.evaluate("new Promise((resolve) => setTimeout(resolve, 3500))");
+    assert_eq!(lists(&browser), before);
+    browser.evaluate("location.hash = '#/run/one/overview'");
+    browser.wait_for("document.querySelector('.head')?.innerText.includes('one')");
+    assert_eq!(streams(&browser), 1);
+    hide(&mut browser, false);
+    browser.wait_for(shown);
+    assert_eq!(streams(&browser), 2);
+    browser.assert_clean(server.host());
+
+    // A stream that is refused is spoken of, and asked for again.
+    browser.evaluate("location.hash = '#/compare/%5B%22one%22%2C%22nothing%22%5D'");
+    browser.wait_for("document.body.innerText.includes('refuses to tell more')");
+    browser.wait_for("document.body.innerText.includes('trying again in 4 s')");
 }
