@@ -94,10 +94,8 @@ function strip(about, bytes) {
 function column(about, step, bytes, i) {
   const name = (kind) => `${kind}, step ${step.step}`;
   const [real, dream] = [screen(about.size, name("reality")), screen(about.size, name("dream"))];
-  // Of a step's pictures the first is reality and the last the dream.
-  const pictures = bytes.length / (3 * about.size ** 2 * about.steps.length);
-  paint(real, bytes, pictures * i);
-  paint(dream, bytes, pictures * (i + 1) - 1);
+  paint(real, bytes, 2 * i);
+  paint(dream, bytes, 2 * i + 1);
   const layer = h("canvas", { class: "marks", "aria-hidden": "true" });
   mark(layer, about.grid, step.wrong, "#ff9d3b");
   const beyond = i >= about.horizon;

@@ -12,18 +12,21 @@ use std::time::{Duration, Instant, SystemTime};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
-use rem::run::read_config;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::Failure;
-use crate::run::{Progress, Summary, Tail, Timing};
+use crate::run::{self, Glance, Progress, Summary, Tail, Timing};
 
 /// How often files are looked at.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A run whose files stay as they are is looked at again after so long: it may have stopped.
-const UNCHANGED: Duration = Duration::from_secs(10);
+/// A stream ends after so long, lest a page that no longer reads keep its seat: it need not take in what is told until
+/// that is more than the system holds back for it. Pages that are there open another one.
+const LONGEST: Duration = Duration::from_secs(1800);
+
+/// Runs in one stream.
+pub const MOST_RUNS: usize = 64;
 
 /// Streams that may be open at a time.
 pub fn seats() -> Arc<Semaphore> {
@@ -41,10 +44,11 @@ pub fn stream(runs: Vec<(String, PathBuf)>, seats: Arc<Semaphore>) -> Result<Res
             .map(|(name, dir)| Watched::new(name, dir))
             .collect(),
         ready: VecDeque::new(),
+        begun: Instant::now(),
         _seat: seat,
     };
     let events = stream::unfold(watch, |mut watch| async move {
-        let event = watch.next().await;
+        let event = watch.next().await?;
         Some((Ok::<_, Infallible>(event), watch))
     });
     Ok(Sse::new(events)
@@ -55,14 +59,15 @@ pub fn stream(runs: Vec<(String, PathBuf)>, seats: Arc<Semaphore>) -> Result<Res
 struct Watch {
     runs: Vec<Watched>,
     ready: VecDeque<Value>,
+    begun: Instant,
     _seat: OwnedSemaphorePermit,
 }
 
 impl Watch {
-    async fn next(&mut self) -> Event {
-        loop {
+    async fn next(&mut self) -> Option<Event> {
+        while self.begun.elapsed() < LONGEST {
             if let Some(value) = self.ready.pop_front() {
-                return Event::default().data(value.to_string());
+                return Some(Event::default().data(value.to_string()));
             }
             let mut runs = std::mem::take(&mut self.runs);
             let polled = tokio::task::spawn_blocking(move || {
@@ -76,6 +81,7 @@ impl Watch {
             }
             self.ready.extend(news);
         }
+        None
     }
 }
 
@@ -86,25 +92,22 @@ struct Watched {
     metrics: Tail,
     timing: Tail,
     timings: Vec<Timing>,
-    told: Told,
-}
-
-/// What was told of a run last, and of which state of its files.
-#[derive(Default)]
-struct Told {
-    summary: Option<Summary>,
-    pictures: usize,
-    files: Vec<Option<SystemTime>>,
-    at: Option<Instant>,
+    glance: Glance,
+    /// When its pictures last changed, and how many there were.
+    pictures: (Option<SystemTime>, usize),
+    /// Its summary and the number of its pictures, as they were told last.
+    told: Option<(Summary, usize)>,
 }
 
 impl Watched {
     fn new(name: String, dir: PathBuf) -> Self {
         Self {
-            metrics: Tail::new(dir.join("metrics.jsonl")),
-            timing: Tail::new(dir.join("timing.jsonl")),
+            metrics: Tail::new(dir.clone(), "metrics.jsonl"),
+            timing: Tail::new(dir.clone(), "timing.jsonl"),
             timings: Vec::new(),
-            told: Told::default(),
+            glance: Glance::default(),
+            pictures: (None, 0),
+            told: None,
             name,
             dir,
         }
@@ -113,9 +116,10 @@ impl Watched {
     /// What is new; a file that cannot be read now is tried again the next time.
     fn poll(&mut self) -> Vec<Value> {
         let mut news = Vec::new();
-        if let Ok(metrics) = self.metrics.poll()
+        if let Ok(mut metrics) = self.metrics.poll()
             && !metrics.is_nothing()
         {
+            metrics.lines.retain(is_measured);
             news.push(json!({
                 "run": self.name, "is": "metrics", "restarted": metrics.restarted, "lines": metrics.lines,
             }));
@@ -131,7 +135,7 @@ impl Watched {
                 .into_iter()
                 .filter_map(|line| serde_json::from_value(line).ok());
             self.timings.extend(parsed);
-            if let Ok(config) = read_config(&self.dir) {
+            if let Ok(config) = run::config(&self.dir) {
                 let progress = Progress::of(&config, &self.timings);
                 news.push(json!({"run": self.name, "is": "progress", "progress": progress}));
             }
@@ -141,34 +145,34 @@ impl Watched {
     }
 
     fn summary_if_changed(&mut self) -> Option<Value> {
-        let files = self.files_changed();
-        let lately = self.told.at.is_some_and(|at| at.elapsed() < UNCHANGED);
-        if files == self.told.files && lately {
-            return None;
-        }
-        self.told.files = files;
-        self.told.at = Some(Instant::now());
-        let summary = Summary::read(&self.name, &self.dir);
-        let pictures = rem::showcase::pictures(&self.dir).len();
+        let summary = self.glance.summary(&self.name, &self.dir);
+        let pictures = self.count_pictures();
         // The clock alone is no news.
         let timeless = Summary {
             seconds_quiet: None,
             ..summary.clone()
         };
-        if self.told.summary.as_ref() == Some(&timeless) && self.told.pictures == pictures {
+        let news = Some((timeless, pictures));
+        if self.told == news {
             return None;
         }
-        self.told.summary = Some(timeless);
-        self.told.pictures = pictures;
+        self.told = news;
         Some(json!({"run": self.name, "is": "summary", "summary": summary, "pictures": pictures}))
     }
 
-    /// When the files that a summary is made of were last changed.
-    fn files_changed(&self) -> Vec<Option<SystemTime>> {
-        let files = ["config.toml", "metrics.jsonl", "scores.json", "media"];
-        let changed = |file| self.dir.join(file).metadata().ok()?.modified().ok();
-        files.into_iter().map(changed).collect()
+    fn count_pictures(&mut self) -> usize {
+        let media = self.dir.join("media").metadata();
+        let changed = media.and_then(|media| media.modified()).ok();
+        if self.pictures.0 != changed {
+            self.pictures = (changed, rem::showcase::pictures(&self.dir).len());
+        }
+        self.pictures.1
     }
+}
+
+/// Whether a line of `metrics.jsonl` is what a page expects there.
+fn is_measured(line: &Value) -> bool {
+    line["phase"].is_string() && line["epoch"].is_u64()
 }
 
 #[cfg(test)]
@@ -182,7 +186,7 @@ mod tests {
         let dir = place.path().to_path_buf();
         fs::write(
             dir.join("metrics.jsonl"),
-            "{\"epoch\":1,\"phase\":\"collect\"}\n",
+            "{\"epoch\":1,\"phase\":\"collect\"}\nnull\n{\"epoch\":1}\n{\"phase\":\"note\"}\n7\n",
         )
         .unwrap();
         let mut watched = Watched::new("run".into(), dir.clone());
@@ -191,7 +195,9 @@ mod tests {
                 .map(|n| n["is"].as_str().unwrap().to_owned())
                 .collect()
         };
-        assert_eq!(kinds(watched.poll()), ["metrics", "summary"]);
+        let first = watched.poll();
+        assert_eq!(first[0]["lines"].as_array().unwrap().len(), 1);
+        assert_eq!(kinds(first), ["metrics", "summary"]);
         assert!(watched.poll().is_empty());
         let config = rem::config::Config::load("debug", &[]).unwrap();
         fs::write(dir.join("config.toml"), config.to_toml()).unwrap();

@@ -26,7 +26,7 @@ const HEADERS: [(HeaderName, &str); 5] = [
     ),
 ];
 
-const COOKIE: &str = "rem-token";
+const FETCHED_FOR: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// A secret that visitors must know.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +64,8 @@ impl Token {
 #[derive(Clone, Debug)]
 pub struct Guard {
     token: Option<Token>,
+    /// The name of the cookie with the token. Browsers send a host's cookies to all of its ports, so it has ours in it.
+    cookie: String,
 }
 
 /// What is answered instead of the page.
@@ -75,8 +77,11 @@ enum Refusal {
 }
 
 impl Guard {
-    pub fn new(token: Option<Token>) -> Self {
-        Self { token }
+    pub fn new(token: Option<Token>, port: u16) -> Self {
+        Self {
+            token,
+            cookie: format!("rem-token-{port}"),
+        }
     }
 
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
@@ -88,12 +93,17 @@ impl Guard {
         if origin.is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
             return Err(Refusal::Origin);
         }
+        // Nor do they ask before they fetch pictures and scripts from anywhere, but say for whom. The page may be linked.
+        let site = text(FETCHED_FOR).unwrap_or("none");
+        if !["same-origin", "none"].contains(&site) && uri.path() != "/" {
+            return Err(Refusal::Origin);
+        }
         let Some(token) = &self.token else {
             return Ok(());
         };
         let cookies = text(header::COOKIE).unwrap_or_default();
         let mut shown = cookies.split(';').filter_map(|c| c.trim().split_once('='));
-        let known = shown.any(|(name, value)| name == COOKIE && token.is(value));
+        let known = shown.any(|(name, value)| name == self.cookie && token.is(value));
         match known || asked_token(uri).is_some_and(|guess| token.is(guess)) {
             true => Ok(()),
             false => Err(Refusal::Token),
@@ -141,7 +151,10 @@ pub async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -
 
 fn remembered(guard: &Guard) -> Response {
     let token = guard.token.as_ref().map_or("", Token::as_str);
-    let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict");
+    let cookie = format!(
+        "{}={token}; Path=/; HttpOnly; SameSite=Strict",
+        guard.cookie
+    );
     let headers = [
         (header::LOCATION, "/".to_owned()),
         (header::SET_COOKIE, cookie),
@@ -201,7 +214,7 @@ mod tests {
 
     #[test]
     fn another_page_cannot_speak_for_us() {
-        let guard = Guard::new(None);
+        let guard = Guard::new(None, 7070);
         let host = (header::HOST, "127.0.0.1:7070");
         let from = |origin| asked(&guard, "/", &[host.clone(), (header::ORIGIN, origin)]);
         assert_eq!(from("http://127.0.0.1:7070"), Ok(()));
@@ -217,8 +230,22 @@ mod tests {
     }
 
     #[test]
+    fn another_page_cannot_make_us_work() {
+        let guard = Guard::new(None, 7070);
+        let host = (header::HOST, "127.0.0.1:7070");
+        let fetched = |uri, site| asked(&guard, uri, &[host.clone(), (FETCHED_FOR, site)]);
+        for site in ["same-origin", "none"] {
+            assert_eq!(fetched("/api/runs", site), Ok(()), "{site}");
+        }
+        for site in ["cross-site", "same-site"] {
+            assert_eq!(fetched("/api/runs", site), Err(Refusal::Origin), "{site}");
+            assert_eq!(fetched("/", site), Ok(()), "{site}");
+        }
+    }
+
+    #[test]
     fn a_token_is_asked_for_and_remembered() {
-        let guard = Guard::new(Some(Token::new("sesame123").unwrap()));
+        let guard = Guard::new(Some(Token::new("sesame123").unwrap()), 7070);
         let host = (header::HOST, "192.168.0.4:7070");
         let cookie = |text| asked(&guard, "/", &[host.clone(), (header::COOKIE, text)]);
         assert_eq!(asked(&guard, "/", &[host.clone()]), Err(Refusal::Token));
@@ -227,8 +254,9 @@ mod tests {
             Err(Refusal::Token)
         );
         assert_eq!(asked(&guard, "/?token=sesame123", &[host.clone()]), Ok(()));
-        assert_eq!(cookie("other=1; rem-token=sesame123"), Ok(()));
-        assert_eq!(cookie("rem-token=sesame1234"), Err(Refusal::Token));
+        assert_eq!(cookie("other=1; rem-token-7070=sesame123"), Ok(()));
+        assert_eq!(cookie("rem-token-7070=sesame1234"), Err(Refusal::Token));
+        assert_eq!(cookie("rem-token-7071=sesame123"), Err(Refusal::Token));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! last checkpoint, in this process, so that training is left alone.
 
 mod assets;
+mod connections;
 mod envelope;
 mod error;
 mod events;
@@ -26,6 +27,7 @@ pub use guard::Token;
 use library::Library;
 use mind::Minds;
 use routes::App;
+use run::Summaries;
 
 /// What is served, and to whom.
 #[derive(Clone, Debug)]
@@ -55,15 +57,16 @@ pub fn serve(options: Options, ready: impl FnOnce(SocketAddr)) -> io::Result<()>
         let address = listener.local_addr()?;
         let app = App {
             library: Arc::new(Library::new(options.paths)),
+            summaries: Arc::new(Summaries::default()),
             minds: Arc::new(Minds::default()),
             sessions: play::seats(),
             streams: events::seats(),
         };
         ready(address);
-        let router = routes::router(app, Guard::new(options.token));
+        let router = routes::router(app, Guard::new(options.token, address.port()));
         // Not gracefully: a page that is open would keep its stream of events, and so the server, for ever.
         tokio::select! {
-            served = axum::serve(listener, router).into_future() => served,
+            () = connections::serve(listener, router) => Ok(()),
             stopped = tokio::signal::ctrl_c() => stopped,
         }
     })

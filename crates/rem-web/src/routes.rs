@@ -1,5 +1,6 @@
 //! What can be asked of the server.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,14 +18,15 @@ use tokio::task::spawn_blocking;
 
 use crate::error::Failure;
 use crate::guard::{Guard, guarded};
-use crate::library::{Library, file_in};
-use crate::mind::{Minds, codebook, dream, episode};
-use crate::run::{Details, Summary};
+use crate::library::{Library, file_in, replay};
+use crate::mind::{Mind, Minds, codebook, dream, episode};
+use crate::run::{Details, Summaries, Summary, action_names};
 use crate::{assets, events, play};
 
 #[derive(Clone)]
 pub struct App {
     pub library: Arc<Library>,
+    pub summaries: Arc<Summaries>,
     pub minds: Arc<Minds>,
     pub sessions: Arc<Semaphore>,
     pub streams: Arc<Semaphore>,
@@ -70,13 +72,7 @@ async fn on_disk<T: Send + 'static>(
 }
 
 async fn runs(State(app): State<App>) -> Result<Json<Vec<Summary>>, Failure> {
-    let read = move || {
-        let runs = app.library.runs();
-        Ok(runs
-            .iter()
-            .map(|(name, dir)| Summary::read(name, dir))
-            .collect())
-    };
+    let read = move || Ok(app.summaries.of(&app.library.runs()));
     Ok(Json(on_disk(read).await?))
 }
 
@@ -95,8 +91,14 @@ struct Runs {
 }
 
 async fn stream(State(app): State<App>, Query(asked): Query<Runs>) -> Result<Response, Failure> {
-    let names: Vec<String> = serde_json::from_str(&asked.runs)
+    let names: BTreeSet<String> = serde_json::from_str(&asked.runs)
         .map_err(|error| Failure::Asked(format!("`runs` is no list of names: {error}")))?;
+    if names.len() > events::MOST_RUNS {
+        let most = events::MOST_RUNS;
+        return Err(Failure::Asked(format!(
+            "no more than {most} runs at a time"
+        )));
+    }
     let mut runs = Vec::new();
     for name in names {
         let dir = app.dir(&name).await?;
@@ -126,7 +128,7 @@ async fn media(
 async fn episodes(State(app): State<App>, Path(run): Path<String>) -> Result<Json<Value>, Failure> {
     let dir = app.dir(&run).await?;
     let list = on_disk(move || {
-        let archive = archive(&dir);
+        let archive = replay(&dir);
         let lines: Vec<episode::Line> = archive.list().rev().map(Into::into).collect();
         Ok(json!({"episodes": lines, "problem": archive.problem}))
     });
@@ -145,8 +147,10 @@ async fn one_episode(
     Query(From { from }): Query<From>,
 ) -> Result<Response, Failure> {
     let question = format!("episode {number} from {from}");
+    let dir = app.dir(&run).await?;
     ask(app, &run, question, move |mind, archive| {
-        episode::episode(mind, archive, number, from)
+        let names = || action_names(&dir);
+        episode::episode(mind, archive, names, number, from)
     })
     .await
 }
@@ -158,34 +162,38 @@ async fn one_dream(
 ) -> Result<Response, Failure> {
     let question = format!("{wanted:?}");
     ask(app, &run, question, move |mind, archive| {
-        dream::dream(mind, archive, &wanted)
+        dream::dream(&*mind?, archive, &wanted)
     })
     .await
 }
 
 async fn codes(State(app): State<App>, Path(run): Path<String>) -> Result<Response, Failure> {
-    ask(app, &run, "codebook".into(), codebook::codebook).await
+    ask(app, &run, "codebook".into(), |mind, archive| {
+        codebook::codebook(&*mind?, archive)
+    })
+    .await
 }
+
+/// A run's mind, if it has one whose eyes fit its replay.
+type OrNone = Result<Arc<Mind>, Failure>;
 
 /// An envelope from a run's mind.
 async fn ask(
     app: App,
     run: &str,
     question: String,
-    think: impl FnOnce(&crate::mind::Mind, &Archive) -> Result<Vec<u8>, Failure> + Send + 'static,
+    think: impl FnOnce(OrNone, &Archive) -> Result<Vec<u8>, Failure> + Send + 'static,
 ) -> Result<Response, Failure> {
     let dir = app.dir(run).await?;
-    let replay = dir.clone();
-    let thought = app
-        .minds
-        .ask(dir, question, move |mind| think(mind, &archive(&replay)));
+    let about = dir.clone();
+    let thought = app.minds.ask(dir, question, move |mind| {
+        let archive = replay(&about);
+        let mind = mind.and_then(|mind| mind.fits(&archive).map(|()| mind));
+        think(mind, &archive)
+    });
     let answer = thought.await?;
     let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
     Ok((kind, answer.to_vec()).into_response())
-}
-
-fn archive(run: &std::path::Path) -> Archive {
-    Archive::open(&run.join("replay"))
 }
 
 async fn console(

@@ -56,7 +56,7 @@ struct Step {
     wrong: Vec<usize>,
 }
 
-/// An envelope with three frames a step: the real one, as the tokenizer redraws it, as it was dreamt.
+/// An envelope with two frames a step: the real one, and as it was dreamt.
 pub fn dream(mind: &Mind, archive: &Archive, wanted: &Wanted) -> Result<Vec<u8>, Failure> {
     let Wanted { episode, step, .. } = *wanted;
     let length = wanted.length.clamp(1, most(mind));
@@ -104,10 +104,9 @@ pub fn dream(mind: &Mind, archive: &Archive, wanted: &Wanted) -> Result<Vec<u8>,
         dreamt.extend(tokens);
     }
 
-    let redrawn = mind.draw(&real);
     let dreamt = mind.draw(&dreamt);
     let frames: Vec<u8> = (0..lived.frames.len())
-        .flat_map(|t| [&lived.frames[t][..], &redrawn[t], &dreamt[t]].concat())
+        .flat_map(|t| [&lived.frames[t][..], &dreamt[t]].concat())
         .collect();
     let about = About {
         epoch: mind.epoch,

@@ -1,4 +1,6 @@
-//! An episode of the replay with what today's agent thinks of it: its policy and value at every step.
+//! An episode of the replay with what today's agent thinks of it, if there is one: its policy and value at every step.
+
+use std::sync::Arc;
 
 use burn::tensor::{Int, Tensor};
 use rem::env::Outcome;
@@ -14,13 +16,16 @@ use crate::error::Failure;
 pub const PAGE: usize = 400;
 
 #[derive(Serialize)]
-struct About<'a> {
-    epoch: u32,
+struct About {
+    /// Of the agent that thinks; without one there is a reason why.
+    epoch: Option<u32>,
+    problem: Option<String>,
     episode: Line,
     /// The first step here.
     from: usize,
     size: usize,
-    actions: &'a [String],
+    /// What they are called, as far as that is known.
+    actions: Vec<String>,
     steps: Vec<Step>,
 }
 
@@ -29,7 +34,8 @@ struct Step {
     action: u8,
     reward: f32,
     ended: bool,
-    value: f32,
+    /// Without an agent there is no value, and the policy is empty.
+    value: Option<f32>,
     policy: Vec<f32>,
 }
 
@@ -59,37 +65,51 @@ impl From<Listed> for Line {
     }
 }
 
-/// An envelope with the frames of up to [`PAGE`] steps from step `from` on.
+/// An envelope with the frames of up to [`PAGE`] steps from step `from` on. Without a mind, `action_names` tells what
+/// the actions are called.
 pub fn episode(
-    mind: &Mind,
+    mind: Result<Arc<Mind>, Failure>,
     archive: &Archive,
+    action_names: impl FnOnce() -> Vec<String>,
     number: usize,
     from: usize,
 ) -> Result<Vec<u8>, Failure> {
     let missing = || Failure::Missing(format!("episode {number} in this run's replay"));
     let listed = archive.listed(number).ok_or_else(missing)?;
+    let size = archive.frame_size().ok_or_else(|| Failure::Run {
+        reason: "the frames of the replay are not square".into(),
+        hint: None,
+    })?;
+    let (mind, problem) = match mind {
+        Ok(mind) => (Some(mind), None),
+        Err(failure) => (None, Some(failure.to_string())),
+    };
     // The LSTM is warmed as it is for collecting.
-    let warm = from.min(mind.config.actor_critic.burn_in);
+    let burn_in = mind.as_ref().map_or(0, |m| m.config.actor_critic.burn_in);
+    let warm = from.min(burn_in);
     let lived = archive
         .read(number, from - warm..from.saturating_add(PAGE))?
         .ok_or_else(missing)?;
     if lived.frames.len() <= warm {
         return Err(Failure::Missing(format!("step {from} in episode {number}")));
     }
-    let (policies, values) = thoughts(mind, &lived.frames, &lived.actions);
+    let thoughts = mind
+        .as_ref()
+        .map(|mind| thoughts(mind, &lived.frames, &lived.actions));
     let steps = (warm..lived.frames.len()).map(|t| Step {
         action: lived.actions[t],
         reward: lived.rewards[t],
         ended: lived.outcomes[t] == Outcome::Ended,
-        value: values[t],
-        policy: policies[t].clone(),
+        value: thoughts.as_ref().map(|(_, values)| values[t]),
+        policy: (thoughts.as_ref()).map_or_else(Vec::new, |(policies, _)| policies[t].clone()),
     });
     let about = About {
-        epoch: mind.epoch,
+        epoch: mind.as_ref().map(|mind| mind.epoch),
+        problem,
         episode: listed.into(),
         from,
-        size: mind.config.env.frame_size,
-        actions: &mind.action_names,
+        size,
+        actions: mind.map_or_else(action_names, |mind| mind.action_names.clone()),
         steps: steps.collect(),
     };
     Ok(envelope::seal(&about, &lived.frames[warm..].concat()))

@@ -17,6 +17,7 @@ use rem::replay::archive::Archive;
 use super::command::{Command, Kind, Place};
 use super::timeline::{Live, Moment, Timeline, World};
 use crate::error::Failure;
+use crate::library::replay;
 use crate::mind::{self, Drawing, Mind, dream};
 
 pub struct Session<'m> {
@@ -33,7 +34,7 @@ pub struct Session<'m> {
 struct Arrival<'m> {
     action: u8,
     reward: f32,
-    over: bool,
+    outcome: Outcome,
     frame: Vec<u8>,
     tokens: Vec<u16>,
     odds: Option<mind::Odds>,
@@ -44,7 +45,7 @@ impl<'m> Session<'m> {
     pub fn new(mind: &'m Mind, run: &Path) -> Self {
         Self {
             mind,
-            archive: Archive::open(&run.join("replay")),
+            archive: replay(run),
             timeline: Timeline::default(),
             env: None,
             env_at: None,
@@ -122,6 +123,7 @@ impl<'m> Session<'m> {
 
     /// The context of the dream, and before it what warms the controller, are read from the replay.
     fn start_in_episode(&mut self, number: usize, step: usize) -> Result<(), Failure> {
+        self.mind.fits(&self.archive)?;
         let context = self.mind.world_model.context();
         let burn_in = self.mind.config.actor_critic.burn_in;
         let warm = burn_in.max(context - 1).min(step);
@@ -176,7 +178,7 @@ impl<'m> Session<'m> {
         let asked = |reason: &str| Failure::Asked(reason.into());
         let here = self.timeline.here();
         let (id, moment) = here.ok_or_else(|| asked("start first"))?;
-        if moment.over && !moment.dreamt {
+        if moment.is_over() && !moment.dreamt {
             return Err(asked("the game is over: go back some steps, or start anew"));
         }
         let live = moment.live.as_ref();
@@ -248,7 +250,7 @@ impl<'m> Session<'m> {
             action: Some(arrival.action),
             reward: arrival.reward,
             total: total + arrival.reward,
-            over: arrival.over,
+            outcome: arrival.outcome,
             dreamt,
             odds: arrival.odds,
             live: Some(Live {
@@ -304,7 +306,7 @@ impl<'m> Session<'m> {
         Ok(Arrival {
             action,
             reward: step.reward,
-            over: step.outcome != Outcome::Continues,
+            outcome: step.outcome,
             tokens: self.mind.see(std::slice::from_ref(&step.frame)),
             frame: step.frame,
             odds: None,
@@ -326,7 +328,10 @@ impl<'m> Session<'m> {
         Ok(Arrival {
             action,
             reward: step.rewards[0],
-            over: step.ends[0],
+            outcome: match step.ends[0] {
+                true => Outcome::Ended,
+                false => Outcome::Continues,
+            },
             frame: mind.draw(&tokens).remove(0),
             tokens,
             odds: Some(odds),
@@ -343,7 +348,7 @@ fn memory<'m>(parent: Option<u64>, step: usize, frame: Vec<u8>, tokens: Vec<u16>
         action: None,
         reward: 0.0,
         total: 0.0,
-        over: false,
+        outcome: Outcome::Continues,
         dreamt: false,
         frame,
         tokens,
@@ -351,3 +356,6 @@ fn memory<'m>(parent: Option<u64>, step: usize, frame: Vec<u8>, tokens: Vec<u16>
         live: None,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,8 +23,8 @@ pub struct Moment<'m> {
     pub reward: f32,
     /// Of all rewards on the way here.
     pub total: f32,
-    /// The game says so, or the dream.
-    pub over: bool,
+    /// What the game says of it, or the dream.
+    pub outcome: Outcome,
     pub dreamt: bool,
     pub frame: Vec<u8>,
     pub tokens: Vec<u16>,
@@ -59,6 +59,20 @@ pub struct Timeline<'m> {
     next: u64,
 }
 
+impl Moment<'_> {
+    pub fn is_over(&self) -> bool {
+        self.outcome != Outcome::Continues
+    }
+
+    /// What it takes to go on from here, and the chances of all tokens, which are as large, are forgotten.
+    fn fade(&mut self) {
+        self.live = None;
+        if let Some(odds) = &mut self.odds {
+            odds.tokens = Vec::new();
+        }
+    }
+}
+
 impl<'m> Timeline<'m> {
     /// Adds a moment and goes there. The oldest ones are forgotten.
     pub fn push(&mut self, moment: Moment<'m>) -> u64 {
@@ -72,7 +86,7 @@ impl<'m> Timeline<'m> {
         if let Some(old) = id.checked_sub(LIVE_MOMENTS as u64)
             && let Some(moment) = self.moments.get_mut(&old)
         {
-            moment.live = None;
+            moment.fade();
         }
         id
     }
@@ -104,8 +118,8 @@ impl<'m> Timeline<'m> {
         way
     }
 
-    /// The way to a moment as an episode, from moment `from` on if that lies on it.
-    pub fn episode(&self, to: u64, from: Option<u64>, about: About) -> Episode {
+    /// The way to a moment as an episode, from the step of moment `from` on; none if that is a later one.
+    pub fn episode(&self, to: u64, from: Option<u64>, about: About) -> Option<Episode> {
         let start = from
             .and_then(|id| self.moments.get(&id))
             .map_or(0, |moment| moment.step);
@@ -114,8 +128,8 @@ impl<'m> Timeline<'m> {
             .into_iter()
             .filter(|moment| moment.step >= start)
             .collect();
-        let steps = &way[1.min(way.len())..];
-        Episode {
+        let (_, steps) = way.split_first()?;
+        Some(Episode {
             game: about.game.to_owned(),
             action_names: about.action_names.to_vec(),
             size: about.size,
@@ -125,14 +139,9 @@ impl<'m> Timeline<'m> {
                 .map(|moment| moment.action.unwrap_or(0))
                 .collect(),
             rewards: steps.iter().map(|moment| moment.reward).collect(),
-            outcomes: (steps.iter())
-                .map(|moment| match moment.over {
-                    true => Outcome::Ended,
-                    false => Outcome::Continues,
-                })
-                .collect(),
+            outcomes: steps.iter().map(|moment| moment.outcome).collect(),
             dreamt: way.iter().map(|moment| moment.dreamt).collect(),
-        }
+        })
     }
 }
 
@@ -154,11 +163,17 @@ mod tests {
             action: parent.map(|_| step as u8),
             reward: step as f32,
             total: 0.0,
-            over: step == 3,
+            outcome: match step {
+                3 => Outcome::Truncated,
+                _ => Outcome::Continues,
+            },
             dreamt: step > 1,
             frame: vec![step as u8; 12],
             tokens: vec![],
-            odds: None,
+            odds: Some(Odds {
+                tokens: vec![1.0],
+                ..Odds::default()
+            }),
             live: None,
         }
     }
@@ -183,15 +198,20 @@ mod tests {
         assert_eq!(steps(end, 9), [0, 1, 2, 3]);
         assert_eq!(steps(c, 2), [1, 2]);
 
-        let about = About {
-            game: "catch",
-            action_names: &[],
-            size: 2,
+        let saved = |to, from| {
+            let about = About {
+                game: "catch",
+                action_names: &[],
+                size: 2,
+            };
+            timeline.episode(to, Some(from), about)
         };
-        let episode = timeline.episode(end, Some(b), about);
+        assert_eq!(saved(a, b), None);
+        assert_eq!(saved(b, b).unwrap().frames.len(), 1);
+        let episode = saved(end, b).unwrap();
         assert_eq!(episode.actions, [2, 3]);
         assert_eq!(episode.frames.len(), 3);
-        assert_eq!(episode.outcome(), Outcome::Ended);
+        assert_eq!(episode.outcome(), Outcome::Truncated);
         assert_eq!(episode.dreamt, [false, true, true]);
         let bytes = episode.to_npz();
         assert_eq!(Episode::from_npz(&bytes).unwrap(), episode);
@@ -206,6 +226,10 @@ mod tests {
         }
         let way = timeline.way_to(last.unwrap(), usize::MAX);
         assert_eq!((way.len(), way[0].step), (MOMENTS, 5));
+        let large = way
+            .iter()
+            .filter(|moment| !moment.odds.as_ref().unwrap().tokens.is_empty());
+        assert_eq!(large.count(), LIVE_MOMENTS);
         assert!(!timeline.go(0));
     }
 }

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use crate::library::own_file;
+
 /// At most so many bytes are read at once; the rest comes with the next poll.
 const MOST_BYTES: u64 = 1 << 22;
 
 #[derive(Debug)]
 pub struct Tail {
-    path: PathBuf,
+    run: PathBuf,
+    log: &'static str,
     /// Up to where it was read: the end of a line.
     offset: u64,
     /// The last line read. Where another one stands in its place, the log was cut back and has grown again.
@@ -33,9 +36,11 @@ impl Appended {
 }
 
 impl Tail {
-    pub fn new(path: PathBuf) -> Self {
+    /// A log of a run.
+    pub fn new(run: PathBuf, log: &'static str) -> Self {
         Self {
-            path,
+            run,
+            log,
             offset: 0,
             last: Vec::new(),
         }
@@ -43,11 +48,8 @@ impl Tail {
 
     /// Whole lines since the last poll. A file that is not there is empty; lines that are no JSON are left out.
     pub fn poll(&mut self) -> io::Result<Appended> {
-        let mut file = match File::open(&self.path) {
-            Ok(file) => Some(file),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
-        };
+        let path = own_file(&self.run, self.log).map_err(io::Error::other)?;
+        let mut file = path.map(File::open).transpose()?;
         let unchanged = match &mut file {
             Some(file) => self.is_in_place(file)?,
             None => self.offset == 0,
@@ -114,7 +116,7 @@ mod tests {
     fn whole_lines_come_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.jsonl");
-        let mut tail = Tail::new(path.clone());
+        let mut tail = Tail::new(dir.path().into(), "log.jsonl");
         assert!(tail.poll().unwrap().is_nothing());
         fs::write(&path, "{\"n\":1}\nnot json\n{\"n\":2}\n{\"n\"").unwrap();
         assert_eq!(numbers(&tail.poll().unwrap()), [1, 2]);
@@ -128,7 +130,7 @@ mod tests {
     fn a_log_that_was_cut_back_is_told_anew() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.jsonl");
-        let mut tail = Tail::new(path.clone());
+        let mut tail = Tail::new(dir.path().into(), "log.jsonl");
         fs::write(&path, "{\"n\":1}\n{\"n\":2}\n").unwrap();
         tail.poll().unwrap();
         fs::write(&path, "{\"n\":1}\n").unwrap();

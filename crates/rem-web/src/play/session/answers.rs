@@ -18,7 +18,7 @@ const ALTERNATIVES: usize = 6;
 const GIF_FRAMES: usize = 600;
 
 #[derive(Serialize)]
-struct Shown {
+struct Shown<'a> {
     is: &'static str,
     id: u64,
     parent: Option<u64>,
@@ -37,9 +37,12 @@ struct Shown {
     value: Option<f32>,
     reward_odds: Vec<f32>,
     end_odds: Option<f32>,
-    /// The chance that each token had, in a dream.
+    /// The chance that each token had, in a dream, unless that is long ago.
     chances: Vec<f32>,
     tokens: Vec<u16>,
+    /// Height and width of the frame, and what the actions are called.
+    size: usize,
+    actions: &'a [String],
 }
 
 impl Session<'_> {
@@ -71,7 +74,7 @@ impl Session<'_> {
             action: moment.action,
             reward: moment.reward,
             total: moment.total,
-            over: moment.over,
+            over: moment.is_over(),
             live: moment.live.is_some(),
             seen,
             horizon: self.mind.config.train.horizon,
@@ -79,13 +82,15 @@ impl Session<'_> {
                 .clone()
                 .map_or_else(Vec::new, |heads| mind::probabilities(heads.logits)),
             value: heads.map(|heads| host(heads.values)[0]),
-            chances: match &moment.odds {
-                Some(odds) => odds.of(&moment.tokens, vocabulary),
-                None => Vec::new(),
+            chances: match odds.tokens.is_empty() {
+                true => Vec::new(),
+                false => odds.of(&moment.tokens, vocabulary),
             },
             reward_odds: odds.rewards,
             end_odds: moment.odds.as_ref().map(|odds| odds.end),
             tokens: moment.tokens.clone(),
+            size: self.mind.config.env.frame_size,
+            actions: &self.mind.action_names,
         };
         Ok(envelope::seal(&shown, &moment.frame))
     }
@@ -99,6 +104,9 @@ impl Session<'_> {
         let odds = odds.ok_or_else(|| {
             asked("this frame was seen, not dreamt: no token of it was drawn".into())
         })?;
+        if odds.tokens.is_empty() {
+            return Err(asked("too long ago: the chances are forgotten".into()));
+        }
         if place >= moment.tokens.len() {
             return Err(asked(format!("there is no place {place}")));
         }
@@ -137,10 +145,13 @@ impl Session<'_> {
             size: config.env.frame_size,
         };
         let episode = self.timeline.episode(id, from, about);
+        let mut episode =
+            episode.ok_or_else(|| Failure::Asked("this is before the recording's start".into()))?;
         let (ending, bytes) = match kind {
             FileKind::Npz => ("npz", episode.to_npz()),
             FileKind::Gif => {
-                let gif = episode.last(GIF_FRAMES).gif(frame_ms.clamp(20, 2000));
+                episode = episode.last(GIF_FRAMES);
+                let gif = episode.gif(frame_ms.clamp(20, 2000));
                 let bytes = gif.map_err(|error| Failure::Asked(error.to_string()))?;
                 ("gif", bytes)
             }
