@@ -7,7 +7,7 @@ import { paint, screen } from "./pictures.js";
 
 export function codebookPanel(state) {
   const codes = h("div", {});
-  const again = h("button", { type: "button", hidden: true, onclick: () => load() });
+  const again = h("button", { type: "button", hidden: true, onclick: () => load() }, "Look again");
   const element = h("div", {}, codes, again);
   let asked = null;
 
