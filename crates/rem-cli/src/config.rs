@@ -5,7 +5,7 @@ use clap::Args;
 /// Print a preset with everything resolved, as TOML
 ///
 /// Every key that `--set` takes is in it. The presets are quick, paddle, crossing, debug, atari-laptop, atari100k and iris, and
-/// the ablations ablation-none, -no-pop, -iris, -separate-embeddings, -4x4, -iris-controller and -no-action-inputs.
+/// the ablations ablation-none, -no-pop, -iris, -separate-embeddings, -8x8, -4x4, -iris-controller and -no-action-inputs.
 /// Several with commas between them are laid over each other.
 #[derive(Args)]
 pub struct ConfigArgs {

@@ -44,6 +44,10 @@ pub const PRESETS: &[(&str, &str)] = &[
         include_str!("../../../configs/ablation-separate-embeddings.toml"),
     ),
     (
+        "ablation-8x8",
+        include_str!("../../../configs/ablation-8x8.toml"),
+    ),
+    (
         "ablation-4x4",
         include_str!("../../../configs/ablation-4x4.toml"),
     ),

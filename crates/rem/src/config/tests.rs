@@ -50,8 +50,7 @@ fn overrides_change_values_of_any_depth() {
 #[test]
 fn presets_lie_over_those_they_name_or_those_named_before_them() {
     let none = Config::load("ablation-none", &[]).unwrap();
-    assert_eq!(none.env.game, "catch");
-    assert_eq!(none.tokens_per_obs(), 64);
+    assert_eq!(none, Config::load("quick", &[]).unwrap());
     let no_pop = Config::load("ablation-no-pop", &[]).unwrap();
     let set = ["world_model.architecture=retnet".to_string()];
     assert_eq!(no_pop, Config::load("ablation-none", &set).unwrap());
@@ -63,6 +62,9 @@ fn presets_lie_over_those_they_name_or_those_named_before_them() {
     assert_eq!(two, Config::load("quick", &set).unwrap());
     for preset in ["atari100k,ablation-4x4", "ablation-4x4", "iris"] {
         assert_eq!(Config::load(preset, &[]).unwrap().tokens_per_obs(), 16);
+    }
+    for preset in ["atari100k,ablation-8x8", "ablation-8x8"] {
+        assert_eq!(Config::load(preset, &[]).unwrap().tokens_per_obs(), 64);
     }
 }
 
