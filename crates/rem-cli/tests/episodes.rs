@@ -3,8 +3,12 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
+use std::process::Stdio;
 
-use support::{SHORT, all_files, finished, refused, rem, stdout, succeeds};
+use support::{
+    SHORT, all_files, finished, outcome, refused, rem, spoil_outcome, stderr, stdout, succeeds,
+};
 
 #[test]
 fn episodes_are_listed_exported_and_read_back() {
@@ -59,6 +63,37 @@ fn episodes_are_listed_exported_and_read_back() {
             .arg(&again),
     );
     assert_eq!(fs::read(&file).unwrap(), fs::read(&again).unwrap());
+}
+
+/// A chunk with an impossible outcome is left out and said; what came before it is listed and exported.
+#[test]
+fn a_bad_byte_in_the_replay_is_no_panic() {
+    let run = finished(SHORT);
+    let list = |dir: &Path| outcome(rem().arg("episodes").arg(dir));
+    let whole = stdout(&list(run.dir())).lines().count();
+    let second = run.changed(|dir| spoil_outcome(&dir.join("replay/epoch-000002.chunk")));
+    let first = run.changed(|dir| spoil_outcome(&dir.join("replay/epoch-000001.chunk")));
+    for (bad, least, most) in [(second, 3, whole - 1), (first, 1, 1)] {
+        let output = list(bad.dir());
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(stderr(&output).contains("impossible outcome"));
+        let lines = stdout(&output).lines().count();
+        assert!((least..=most).contains(&lines), "{lines} of {whole}");
+    }
+}
+
+/// `rem episodes RUN | head` is the end of it, not a failure.
+#[test]
+fn who_has_read_enough_may_leave() {
+    let run = finished(SHORT);
+    let piped = Stdio::piped;
+    let mut command = rem();
+    command.arg("episodes").arg(run.dir());
+    let mut child = command.stdout(piped()).stderr(piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(stderr(&output), "");
 }
 
 #[test]

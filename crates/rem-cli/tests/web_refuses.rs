@@ -4,13 +4,14 @@
 mod support;
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use support::web::Server;
-use support::{BRIEF, debug_run, finished, place, start, succeeds};
+use support::{BRIEF, checkpoint, debug_run, finished, numbers, place, start, succeeds};
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Message, WebSocket, client, connect};
 
@@ -101,6 +102,15 @@ fn strangers_are_not_let_in() {
             .0,
         403
     );
+    // A picture in somebody else's page, which says nothing of its origin.
+    let dream = "/api/runs/one/dream?episode=0&step=0&length=5&temperature=1&seed=0";
+    for site in ["cross-site", "same-site"] {
+        assert_eq!(server.get(dream, &[("Sec-Fetch-Site", site)]).0, 403);
+        assert_eq!(server.get("/", &[("Sec-Fetch-Site", site)]).0, 200);
+    }
+    for site in ["same-origin", "none"] {
+        assert_eq!(server.get(dream, &[("Sec-Fetch-Site", site)]).0, 200);
+    }
     let mut request = client::IntoClientRequest::into_client_request(socket(&server)).unwrap();
     request
         .headers_mut()
@@ -114,13 +124,14 @@ fn strangers_are_not_let_in() {
     let (status, answer) = guarded.get("/?token=sesame123", &[]);
     assert_eq!(status, 303);
     assert!(answer.contains("HttpOnly; SameSite=Strict"), "{answer}");
-    assert_eq!(
-        guarded.get("/", &[("Cookie", "rem-token=sesame123")]).0,
-        200
-    );
+    let (_, port) = guarded.host().rsplit_once(':').unwrap();
+    let cookie = format!("rem-token-{port}=sesame123");
+    assert_eq!(guarded.get("/", &[("Cookie", &cookie)]).0, 200);
+    let others = "rem-token-1=sesame123";
+    assert_eq!(guarded.get("/", &[("Cookie", others)]).0, 403);
     let everywhere = Server::watch(place.path(), "--host 0.0.0.0");
     assert!(
-        everywhere.address.contains("?token="),
+        everywhere.address.contains("?token=") && !everywhere.address.contains("0.0.0.0"),
         "{}",
         everywhere.address
     );
@@ -141,7 +152,7 @@ fn said(message: Message) -> String {
 fn a_console_takes_commands_and_nothing_else() {
     let place = place();
     let server = Server::watch(&folder(place.path()), "");
-    let (mut line, _) = connect(socket(&server)).unwrap();
+    let mut line = console(&server);
     let mut ask = |text: &str| {
         line.send(Message::text(text)).unwrap();
         said(line.read().unwrap())
@@ -177,24 +188,43 @@ fn a_console_takes_commands_and_nothing_else() {
     }
     // Too long for any command: the line is cut, the server goes on.
     let _ = line.send(Message::text("x".repeat(1 << 20)));
-    let cut = (0..3).any(|_| !matches!(line.read(), Ok(Message::Binary(_))));
-    assert!(cut);
+    let cut = (0..3).find_map(|_| match line.read() {
+        Ok(Message::Binary(_)) => None,
+        Ok(other) => Some(format!("{other:?}")),
+        Err(error) => Some(error.to_string()),
+    });
+    let cut = cut.expect("the line is cut");
+    assert!(!cut.contains("temporarily unavailable"), "it waits: {cut}");
     assert_eq!(server.get("/api/runs", &[]).0, 200);
 }
 
-/// A console that has dreamt for a while, so that its answers are long, and no longer reads them.
-fn deaf_console(server: &Server) -> WebSocket<MaybeTlsStream<TcpStream>> {
+type Line = WebSocket<MaybeTlsStream<TcpStream>>;
+
+fn tcp(line: &mut Line) -> &mut TcpStream {
+    match line.get_mut() {
+        MaybeTlsStream::Plain(stream) => stream,
+        _ => panic!("no TLS here"),
+    }
+}
+
+/// A console that does not wait for an answer for ever.
+fn console(server: &Server) -> Line {
     let (mut line, _) = connect(socket(server)).unwrap();
+    let patience = Some(Duration::from_secs(30));
+    tcp(&mut line).set_read_timeout(patience).unwrap();
+    line
+}
+
+/// A console that has dreamt for a while, so that its answers are long, and no longer reads them.
+fn deaf_console(server: &Server) -> Line {
+    let mut line = console(server);
     let start = r#"{"do":"start","place":{"game":{"seed":1}},"world":"dream"}"#;
     let step = r#"{"do":"step","action":1,"temperature":1}"#;
     for text in std::iter::once(start).chain([step; 40]) {
         line.send(Message::text(text)).unwrap();
         line.read().unwrap();
     }
-    let MaybeTlsStream::Plain(stream) = line.get_mut() else {
-        panic!("no TLS here");
-    };
-    stream.set_nonblocking(true).unwrap();
+    tcp(&mut line).set_nonblocking(true).unwrap();
     line
 }
 
@@ -203,10 +233,9 @@ fn deaf_console(server: &Server) -> WebSocket<MaybeTlsStream<TcpStream>> {
 fn who_does_not_read_is_dropped() {
     let place = place();
     let server = Server::watch(&folder(place.path()), "");
-    let mut training = start(&mut debug_run(
-        &place.path().join("runs/two"),
-        "--set train.epochs=6",
-    ));
+    let run = place.path().join("runs/two");
+    let long = "--set train.epochs=100000 --set collect.epochs=4 --set evaluate.every=0";
+    let mut training = Training(start(&mut debug_run(&run, long)));
     let mut deaf = deaf_console(&server);
     let _others: Vec<_> = (0..3).map(|_| connect(socket(&server)).unwrap()).collect();
     assert!(
@@ -227,8 +256,171 @@ fn who_does_not_read_is_dropped() {
         );
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(training.wait().unwrap().success());
+    // It is still training, and goes on.
+    let (epoch, dropped) = (last_epoch(&run), Instant::now());
+    while last_epoch(&run) <= epoch + 1 {
+        assert!(training.0.try_wait().unwrap().is_none(), "it has ended");
+        assert!(dropped.elapsed() < Duration::from_secs(60), "it is stuck");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     assert_eq!(server.get("/api/runs", &[]).0, 200);
+}
+
+/// A training that ends with its test.
+struct Training(Child);
+
+impl Drop for Training {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The epoch of the last line of a run's log.
+fn last_epoch(run: &Path) -> u32 {
+    let log = fs::read_to_string(run.join("metrics.jsonl")).unwrap_or_default();
+    let (whole, _) = log.rsplit_once('\n').unwrap_or_default();
+    whole
+        .lines()
+        .last()
+        .map_or(0, |line| numbers(line, "epoch")[0] as u32)
+}
+
+/// A page that listens to a run and never reads is dropped, and its seat is free again.
+#[test]
+fn who_does_not_listen_is_dropped() {
+    let place = place();
+    let runs = place.path().join("runs");
+    for (name, lines) in [("small", 1), ("large", 400)] {
+        fs::create_dir_all(runs.join(name)).unwrap();
+        // More than the system keeps for a reader.
+        let text = "x".repeat(1 << 16);
+        let line = format!("{{\"epoch\":1,\"phase\":\"note\",\"text\":\"{text}\"}}\n");
+        fs::write(runs.join(name).join("metrics.jsonl"), line.repeat(lines)).unwrap();
+    }
+    let server = Server::watch(&runs, "");
+    let (status, _deaf) = server.listen("large");
+    assert_eq!(status, 200);
+    let others: Vec<_> = (0..31).map(|_| server.listen("small")).collect();
+    assert!(others.iter().all(|(status, _)| *status == 200));
+    assert_eq!(server.listen("small").0, 503, "one more is let in");
+    let started = Instant::now();
+    while server.listen("small").0 == 503 {
+        assert!(started.elapsed() < Duration::from_secs(60), "it stays");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
+/// Who does not say what it wants is not waited for.
+#[test]
+fn who_does_not_ask_is_dropped() {
+    let place = place();
+    let server = Server::watch(place.path(), "");
+    let mut slow = server.connect();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n")
+        .unwrap();
+    let mut rest = Vec::new();
+    // Its end, not the time that a read may take.
+    slow.read_to_end(&mut rest).unwrap();
+    assert!(!rest.starts_with(b"HTTP/1.1 200"));
+    assert_eq!(server.get("/", &[]).0, 200);
+}
+
+#[test]
+fn too_many_runs_are_not_listened_to_at_once() {
+    let place = place();
+    let server = Server::watch(&folder(place.path()), "");
+    let names: Vec<String> = (0..65).map(|i| format!("%22{i}%22")).collect();
+    let way = format!("/api/events?runs=%5B{}%5D", names.join(","));
+    let (status, answer) = server.get(&way, &[]);
+    assert!(
+        status == 400 && answer.contains("no more than 64"),
+        "{answer}"
+    );
+    // The same one many times is one.
+    let way = format!("one%22,%22{}one", "one%22,%22".repeat(100));
+    assert_eq!(server.listen(&way).0, 200);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_do_not_lead_out_of_a_run() {
+    let place = place();
+    let runs = folder(place.path());
+    let secret = place.path().join("secret");
+    fs::write(
+        &secret,
+        "{\"epoch\":1,\"phase\":\"a secret\",\"game\":\"a secret\"}\n",
+    )
+    .unwrap();
+    for name in [
+        "config.toml",
+        "protocol.json",
+        "scores.json",
+        "metrics.jsonl",
+        "timing.jsonl",
+    ] {
+        fs::remove_file(runs.join("one").join(name)).unwrap();
+        std::os::unix::fs::symlink(&secret, runs.join("one").join(name)).unwrap();
+    }
+    let server = Server::watch(&runs, "");
+    for way in ["/api/runs", "/api/runs/one", "/api/runs/one/codebook"] {
+        let (_, answer) = server.get(way, &[]);
+        assert!(!answer.contains("a secret"), "{way}: {answer}");
+    }
+    let (status, answer) = server.get("/api/runs/one", &[]);
+    assert!(
+        status == 200 && answer.contains("is no file of this run"),
+        "{answer}"
+    );
+    let (_, mut events) = server.listen("one");
+    let mut told = [0; 1 << 14];
+    let mut heard = String::new();
+    while !heard.contains("\"is\":\"summary\"") {
+        let count = events.read(&mut told).unwrap();
+        assert!(count > 0, "it ended: {heard}");
+        heard.push_str(&String::from_utf8_lossy(&told[..count]));
+    }
+    assert!(!heard.contains("a secret"), "{heard}");
+}
+
+/// An older checkpoint does where the last is damaged; without any the frames are there all the same.
+#[test]
+fn a_damaged_checkpoint_is_passed_over() {
+    let run = finished(BRIEF);
+    let damage = |dir: &Path, epoch: u32| {
+        let file = checkpoint(dir, epoch).join("world_model.safetensors");
+        fs::write(file, "damaged").unwrap();
+    };
+    let last = run.changed(|dir| damage(dir, 2));
+    let server = Server::watch(last.dir(), "");
+    let (status, answer) = server.get("/api/runs/run/codebook", &[]);
+    assert!(status == 200 && answer.contains("\"epoch\":1,"), "{status}");
+    let (status, answer) = server.get("/api/runs/run/episodes/0", &[]);
+    assert!(status == 200 && answer.contains("\"epoch\":1,\"problem\":null"));
+    assert!(!answer.contains("\"value\":null"));
+
+    let all = run.changed(|dir| (1..=2).for_each(|epoch| damage(dir, epoch)));
+    let server = Server::watch(all.dir(), "");
+    let (status, answer) = server.get("/api/runs/run/codebook", &[]);
+    assert!(status == 409 && answer.contains("epoch-000002"), "{answer}");
+    let (status, answer) = server.get("/api/runs/run/episodes/0", &[]);
+    assert_eq!(status, 200);
+    assert!(answer.contains("\"epoch\":null,\"problem\":\"") && answer.contains("\"value\":null"));
+    assert!(answer.contains("\"actions\":[\"noop\""));
+}
+
+#[test]
+fn a_chunk_with_a_bad_byte_is_left_out() {
+    let run = finished(BRIEF);
+    let bad = run.changed(|dir| support::spoil_outcome(&dir.join("replay/epoch-000002.chunk")));
+    let server = Server::watch(bad.dir(), "");
+    let (status, answer) = server.get("/api/runs/run/episodes", &[]);
+    assert!(
+        status == 200 && answer.contains("impossible outcome"),
+        "{answer}"
+    );
+    assert!(answer.contains("\"epoch\":1,") && !answer.contains("\"epoch\":2,"));
 }
 
 #[test]
@@ -256,4 +448,6 @@ fn a_broken_run_shows_what_it_has() {
         "{answer}"
     );
     assert_eq!(server.get("/api/runs/run/episodes", &[]).0, 200);
+    let (status, answer) = server.get("/api/runs/run/episodes/0", &[]);
+    assert!(status == 200 && answer.contains("\"problem\":\""));
 }

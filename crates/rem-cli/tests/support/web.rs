@@ -1,6 +1,7 @@
 //! `rem watch` and `rem play` as servers, and plain requests to them.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -8,9 +9,10 @@ use std::time::Duration;
 
 use super::rem;
 
-/// A server that ends with the test.
+/// A server that ends with the test, in which no thread of it may have panicked.
 pub struct Server {
     process: Child,
+    errors: File,
     /// What it printed: `http://127.0.0.1:PORT/…`.
     pub address: String,
 }
@@ -27,12 +29,13 @@ impl Server {
     }
 
     fn start(command: &str, path: &Path, words: &str) -> Self {
+        let errors = tempfile::tempfile().unwrap();
         let mut process = rem()
             .args([command, "--port", "0"])
             .arg(path)
             .args(words.split_whitespace())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(errors.try_clone().unwrap())
             .spawn()
             .unwrap();
         let mut address = String::new();
@@ -42,6 +45,7 @@ impl Server {
         assert!(address.starts_with("http://"), "it said {address:?}");
         Self {
             process,
+            errors,
             address: address.trim().into(),
         }
     }
@@ -62,6 +66,20 @@ impl Server {
             .set_read_timeout(Some(Duration::from_secs(30)))
             .unwrap();
         stream
+    }
+
+    /// A stream of the events of runs, of which nothing is read but its status.
+    pub fn listen(&self, run: &str) -> (u16, TcpStream) {
+        let mut stream = self.connect();
+        let request = format!(
+            "GET /api/events?runs=%5B%22{run}%22%5D HTTP/1.1\r\nHost: {}\r\n\r\n",
+            self.host()
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut status = [0; 12]; // HTTP/1.1 200
+        stream.read_exact(&mut status).unwrap();
+        let status = std::str::from_utf8(&status[9..]).unwrap();
+        (status.parse().unwrap(), stream)
     }
 
     /// The status and the whole answer to a request, whose path goes out as it stands here.
@@ -94,5 +112,14 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+        let mut said = String::new();
+        let read = self
+            .errors
+            .rewind()
+            .and_then(|()| self.errors.read_to_string(&mut said));
+        if !std::thread::panicking() {
+            read.unwrap();
+            assert!(!said.contains("panicked"), "{said}");
+        }
     }
 }
