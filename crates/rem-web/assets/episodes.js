@@ -5,7 +5,7 @@ import { chart } from "./chart.js";
 import { h, notice, slider } from "./dom.js";
 import { meter } from "./dream.js";
 import { number, percent, signed, words } from "./format.js";
-import { paint, screen, sizeOf } from "./pictures.js";
+import { paint, screen } from "./pictures.js";
 
 export function episodesPanel(state) {
   const list = h("select", { "aria-label": "Episode", onchange: () => turnTo([0]) });
@@ -76,11 +76,11 @@ export function episodesPanel(state) {
 }
 
 function film(about, bytes) {
-  const canvas = screen(sizeOf(bytes, about.steps.length), "the frame of this step");
+  const canvas = screen(about.size, "the frame of this step");
   const facts = h("dl", { class: "facts" });
   const policy = h("ul", { class: "policy", "aria-label": "Policy" });
   // A run without an agent that can be loaded has frames, actions and rewards all the same.
-  const thought = about.steps.some((step) => step.policy?.length);
+  const thought = about.steps.some((step) => step.policy.length);
   const values = chart({ title: thought ? "Value of each step, and its reward" : "Reward of each step", x: "step" });
   const at = (i) => about.from + i;
   let now = 0;
@@ -91,7 +91,7 @@ function film(about, bytes) {
     const step = about.steps[i];
     paint(canvas, bytes, i);
     canvas.setAttribute("aria-label", `frame of step ${at(i)}`);
-    facts.replaceChildren(...[["action", words(about.actions?.[step.action] ?? String(step.action))], ["reward", signed(step.reward)],
+    facts.replaceChildren(...[["action", words(about.actions[step.action] ?? String(step.action))], ["reward", signed(step.reward)],
       ["value", number(step.value)], ["end", step.ended ? "yes" : "no"]]
       .map(([key, value]) => [h("dt", {}, key), h("dd", {}, value)]).flat());
     if (thought) policy.replaceChildren(...bars(about.actions, step.policy, step.action));

@@ -7,11 +7,6 @@ export function screen(size, label) {
   return h("canvas", { class: "frame", width: size, height: size, role: "img", "aria-label": label });
 }
 
-/** Height and width of frames, of which there are so many in `bytes`. */
-export function sizeOf(bytes, frames = 1) {
-  return Math.sqrt(bytes.length / 3 / frames);
-}
-
 /** Draws the `index`-th frame of `bytes`. */
 export function paint(canvas, bytes, index = 0) {
   const size = canvas.width;

@@ -7,7 +7,7 @@ import { bars, startForm } from "./episodes.js";
 import { number, percent, signed, words } from "./format.js";
 import { Held } from "./keys.js";
 import { Moments } from "./moments.js";
-import { paint, screen, sizeOf } from "./pictures.js";
+import { paint, screen } from "./pictures.js";
 import { tokenLens } from "./tokens.js";
 
 export async function playView(run) {
@@ -136,10 +136,8 @@ class Console {
     this.start();
   }
 
-  /** The names of the actions: the game's own, or numbers where nobody tells them. */
-  name({ actions, policy }) {
-    const known = actions ?? this.details.protocol?.actions;
-    const names = known ?? (this.actions.length ? this.actions : policy.map((_, i) => `action ${i}`));
+  /** What the actions are called. */
+  name(names) {
     if (names.join() === this.actions.join()) return;
     this.actions = names;
     this.held.actions = names;
@@ -307,10 +305,9 @@ class Console {
   show({ about, bytes }) {
     const moment = about;
     this.moments.take(moment);
-    this.name(moment);
+    this.name(moment.actions);
     this.setWorld(moment.world);
-    const size = sizeOf(bytes);
-    if (this.canvas.width !== size) this.canvas.width = this.canvas.height = size;
+    if (this.canvas.width !== moment.size) this.canvas.width = this.canvas.height = moment.size;
     paint(this.canvas, bytes);
     this.canvas.setAttribute("aria-label", `${moment.world === "dream" ? "dream" : "game"}, step ${moment.step}`);
     this.element.dataset.world = moment.world;

@@ -53,7 +53,8 @@ export function runView(name, firstTab) {
       const selected = link.id === `tab-${current}`;
       link.setAttribute("aria-selected", String(selected));
       link.tabIndex = selected ? 0 : -1;
-      if (selected) link.scrollIntoView({ block: "nearest", inline: "nearest" });
+      // When it is on the page: the first tab is opened before.
+      if (selected) requestAnimationFrame(() => link.scrollIntoView({ block: "nearest", inline: "nearest" }));
     }
     panel.setAttribute("aria-labelledby", `tab-${current}`);
     if (!made.has(current)) made.set(current, PANELS[current](state));
