@@ -289,3 +289,41 @@ fn a_page_that_is_not_seen_does_not_listen() {
     browser.wait_for("document.body.innerText.includes('refuses to tell more')");
     browser.wait_for("document.body.innerText.includes('trying again in 4 s')");
 }
+
+#[test]
+fn a_run_without_an_agent_shows_its_episodes() {
+    let Some(program) = rem_browser::find() else {
+        return;
+    };
+    let place = place();
+    let run = place.path().join("torn");
+    succeeds(&mut debug_run(&run, BRIEF));
+    std::fs::remove_dir_all(run.join("checkpoints")).unwrap();
+    std::fs::write(run.join("config.toml"), "seed = ").unwrap();
+    let server = Server::watch(place.path(), "");
+    let mut browser = Browser::start(&program);
+    let tab = |name: &str| format!("{}#/run/torn/{name}", server.address);
+    browser.open(&tab("episodes"), SIZES[1], "dark");
+    // The frame has pixels that are not black.
+    let picture = "document.querySelector('.film .frame')";
+    browser.wait_for(&format!(
+        "{picture}.getContext('2d').getImageData(0, 0, {picture}.width, {picture}.height).data.some((v, i) => i % 4 < 3 && v > 100)"
+    ));
+    let text = browser.evaluate("document.getElementById('panel').innerText");
+    let text = text.as_str().unwrap();
+    assert!(
+        text.contains("no agent of this run can be loaded"),
+        "{text}"
+    );
+    assert!(
+        text.contains("noop") || text.contains("left") || text.contains("right"),
+        "{text}"
+    );
+    assert_layout(&mut browser, "episodes without an agent", SIZES[1].0);
+    browser.keep_screenshot("watch-torn-episodes-400-dark.png");
+    for (name, said) in [("dream", "nothing that dreams"), ("eyes", "no codebook")] {
+        browser.open(&tab(name), SIZES[1], "dark");
+        browser.wait_for(&format!("document.body.innerText.includes('{said}')"));
+    }
+    browser.assert_clean(server.host());
+}
