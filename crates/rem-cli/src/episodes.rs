@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
+use rem::checkpoint;
 use rem::env::Outcome;
 use rem::episode::Episode;
 use rem::error::Error;
@@ -150,7 +151,7 @@ fn list(archive: &Archive, last: Option<usize>, out: &mut impl Write) -> io::Res
 /// The replay of a directory that must be a run.
 fn archive(run: &Path) -> Result<Archive> {
     read_config(run)?;
-    Ok(Archive::of_run(run))
+    Ok(checkpoint::archive(run))
 }
 
 fn show(episode: &Episode, out: &mut impl Write) -> io::Result<()> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use rem::checkpoint;
 use rem::replay::archive::Archive;
 
 /// How deep below a named folder runs are looked for: `runs/GAME-seedN`, or one folder deeper.
@@ -81,7 +82,7 @@ pub fn replay(run: &Path) -> Archive {
             none.problem = Some("`replay` is a link that leads out of the run".into());
             none
         }
-        _ => Archive::of_run(run),
+        _ => checkpoint::archive(run),
     }
 }
 

@@ -162,14 +162,16 @@ async fn one_dream(
 ) -> Result<Response, Failure> {
     let question = format!("{wanted:?}");
     ask(app, &run, question, move |mind, archive| {
-        dream::dream(&*mind?, archive, &wanted)
+        let mind = mind?;
+        dream::dream(&mind, archive, &wanted)
     })
     .await
 }
 
 async fn codes(State(app): State<App>, Path(run): Path<String>) -> Result<Response, Failure> {
     ask(app, &run, "codebook".into(), |mind, archive| {
-        codebook::codebook(&*mind?, archive)
+        let mind = mind?;
+        codebook::codebook(&mind, archive)
     })
     .await
 }

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::files::{sync_dir, write_atomic};
 use crate::metrics::LogLengths;
 use crate::replay::ChunkInfo;
+use crate::replay::archive::Archive;
 use crate::run::Score;
 use crate::weights::{self, Arrays};
 
@@ -102,8 +103,18 @@ pub fn written(run: &Path, epoch: u32) -> Option<SystemTime> {
     manifest.metadata().ok()?.modified().ok()
 }
 
-/// The manifest of the last checkpoint that has one, its files unchecked; for whoever only looks at a run.
-pub fn last_manifest(run: &Path) -> Option<Manifest> {
+/// The replay of a run as its last checkpoint lists it: chunks of epochs that were taken back lie beside them. If no
+/// checkpoint can be read, what hangs together in the directory.
+pub fn archive(run: &Path) -> Archive {
+    let dir = run.join("replay");
+    match last_manifest(run) {
+        Some(manifest) => Archive::of_chunks(&dir, &manifest.replay),
+        None => Archive::open(&dir),
+    }
+}
+
+/// The manifest of the last checkpoint that has one; its files are not looked at.
+fn last_manifest(run: &Path) -> Option<Manifest> {
     let read = |epoch: &u32| {
         let bytes = std::fs::read(directory(run, *epoch).join(MANIFEST)).ok()?;
         let manifest: Manifest = serde_json::from_slice(&bytes).ok()?;
@@ -274,6 +285,8 @@ fn prune(run: &Path, epoch: u32) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::env::Outcome;
+    use crate::replay::Replay;
     use crate::weights::Array;
 
     fn checkpoint(epoch: u32) -> Checkpoint {
@@ -333,6 +346,28 @@ mod tests {
         assert!(gone.contains(file), "{gone}");
         let broken = spoil(&|p| std::fs::write(p.join(MANIFEST), b"{").unwrap());
         assert!(broken.contains("manifest.json is damaged"), "{broken}");
+    }
+
+    #[test]
+    fn chunks_of_epochs_that_were_taken_back_are_not_of_the_run() {
+        let run = tempfile::tempdir().unwrap();
+        let chunks = run.path().join("replay");
+        let mut replay = Replay::new(3, 2);
+        let mut grow = |name: &str| {
+            let before = replay.steps();
+            replay.push(&[0; 3], 0, 0.0, Outcome::Ended);
+            replay.write_chunk(&chunks, before, name).unwrap().unwrap()
+        };
+        let first = grow("epoch-000001.chunk");
+        grow("epoch-000002.chunk");
+        assert_eq!(archive(run.path()).steps(), 2);
+        let mut of_first = checkpoint(1);
+        of_first.manifest.replay.push(first);
+        of_first.write(run.path()).unwrap();
+        assert_eq!(archive(run.path()).steps(), 1);
+        // A later checkpoint that cannot be read says nothing.
+        std::fs::create_dir_all(directory(run.path(), 2)).unwrap();
+        assert_eq!(archive(run.path()).steps(), 1);
     }
 
     #[test]

@@ -6,9 +6,8 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::chunks::{Header, header_bytes, is_plain_name, outcome_from_byte};
+use super::chunks::{ChunkInfo, Header, header_bytes, is_plain_name, outcome_from_byte};
 use super::error::{ReplayError, io_error};
-use crate::checkpoint;
 use crate::env::Outcome;
 
 /// The steps of all chunks that follow on each other, without their frames.
@@ -53,14 +52,9 @@ pub struct Lived {
 }
 
 impl Archive {
-    /// The replay of a run as its last checkpoint lists it: chunks of epochs that were taken back lie beside them. If
-    /// no checkpoint can be read, what hangs together in the directory.
-    pub fn of_run(run: &Path) -> Self {
-        let dir = run.join("replay");
-        let Some(manifest) = checkpoint::last_manifest(run) else {
-            return Self::open(&dir);
-        };
-        let files = manifest.replay.into_iter().map(|chunk| chunk.file);
+    /// What hangs together of these chunks of a replay directory.
+    pub fn of_chunks(dir: &Path, chunks: &[ChunkInfo]) -> Self {
+        let files = chunks.iter().map(|chunk| &chunk.file);
         let plain = files.filter(|file| is_plain_name(file));
         Self::of_files(plain.map(|file| dir.join(file)))
     }
@@ -317,28 +311,6 @@ mod tests {
             assert_eq!((archive.steps(), listed), (kept, kept));
             assert!(archive.problem.unwrap().contains("impossible outcome"));
         }
-    }
-
-    #[test]
-    fn chunks_of_epochs_that_were_taken_back_are_not_of_the_run() {
-        let run = tempfile::tempdir().unwrap();
-        let replay = written(&[2, 5, 3], 4);
-        fs::rename(replay.path(), run.path().join("replay")).unwrap();
-        let checkpoint = checkpoint::directory(run.path(), 1);
-        fs::create_dir_all(&checkpoint).unwrap();
-        assert_eq!(Archive::of_run(run.path()).steps(), 10);
-        let mut manifest = checkpoint::Manifest::new(1, 0);
-        manifest.replay.push(super::super::ChunkInfo {
-            file: "epoch-000001.chunk".into(),
-            steps: 4,
-            bytes: 0,
-            crc32: 0,
-        });
-        crate::run::write_json(&checkpoint.join("manifest.json"), &manifest).unwrap();
-        assert_eq!(Archive::of_run(run.path()).steps(), 4);
-        // A later one that cannot be read says nothing.
-        fs::create_dir_all(checkpoint::directory(run.path(), 2)).unwrap();
-        assert_eq!(Archive::of_run(run.path()).steps(), 4);
     }
 
     #[cfg(unix)]
