@@ -7,11 +7,10 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Child;
 use std::time::{Duration, Instant};
 
 use support::web::Server;
-use support::{BRIEF, checkpoint, debug_run, finished, numbers, place, start, succeeds};
+use support::{BRIEF, Training, checkpoint, debug_run, finished, numbers, place, succeeds};
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Message, WebSocket, client, connect};
 
@@ -235,7 +234,7 @@ fn who_does_not_read_is_dropped() {
     let server = Server::watch(&folder(place.path()), "");
     let run = place.path().join("runs/two");
     let long = "--set train.epochs=100000 --set collect.epochs=4 --set evaluate.every=0";
-    let mut training = Training(start(&mut debug_run(&run, long)));
+    let mut training = Training::start(&mut debug_run(&run, long));
     let mut deaf = deaf_console(&server);
     let _others: Vec<_> = (0..3).map(|_| connect(socket(&server)).unwrap()).collect();
     assert!(
@@ -259,21 +258,11 @@ fn who_does_not_read_is_dropped() {
     // It is still training, and goes on.
     let (epoch, dropped) = (last_epoch(&run), Instant::now());
     while last_epoch(&run) <= epoch + 1 {
-        assert!(training.0.try_wait().unwrap().is_none(), "it has ended");
+        assert!(training.goes_on(), "it has ended");
         assert!(dropped.elapsed() < Duration::from_secs(60), "it is stuck");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(server.get("/api/runs", &[]).0, 200);
-}
-
-/// A training that ends with its test.
-struct Training(Child);
-
-impl Drop for Training {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// The epoch of the last line of a run's log.

@@ -103,6 +103,26 @@ pub fn start(command: &mut Command) -> Child {
         .unwrap()
 }
 
+/// A training that ends with its test.
+pub struct Training(Child);
+
+impl Training {
+    pub fn start(command: &mut Command) -> Self {
+        Self(start(command))
+    }
+
+    pub fn goes_on(&mut self) -> bool {
+        self.0.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Training {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Kills the run in the middle of each of `epochs`, resuming it after each; the last time it goes to its end.
 pub fn killed_in(dir: &Path, settings: &str, epochs: &[(u32, &str)]) {
     let mut in_the_middle = 0;
