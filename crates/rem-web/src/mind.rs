@@ -122,9 +122,10 @@ const ANSWERS_KEPT: usize = 12;
 impl Minds {
     /// The mind of a run's last good checkpoint. Takes its time: not for the network's thread.
     pub fn of(&self, run: &Path) -> Result<Arc<Mind>, Failure> {
+        let before = last_checkpoint(run).ok();
         match self.latest(run) {
-            // The trainer may have dropped the checkpoint that was just being read: there is a later one then.
-            Err(_) => self.latest(run),
+            // The trainer has dropped the checkpoint that was just being read: there is a later one.
+            Err(_) if last_checkpoint(run).ok() != before => self.latest(run),
             mind => mind,
         }
     }
