@@ -3,6 +3,7 @@
 #[cfg(feature = "atari")]
 mod emulation;
 mod imagination;
+mod play;
 mod plot;
 
 use std::path::PathBuf;
@@ -46,6 +47,7 @@ pub struct BenchArgs {
 #[derive(clap::Subcommand)]
 enum Other {
     Imagination(imagination::ImaginationArgs),
+    Play(play::PlayArgs),
     #[cfg(feature = "atari")]
     Emulation(emulation::EmulationArgs),
 }
@@ -87,6 +89,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
             rem::threads::on_worker(|| args.run())
         }
         Some(Other::Imagination(args)) => imagination::run(args),
+        Some(Other::Play(args)) => play::run(args),
         #[cfg(feature = "atari")]
         Some(Other::Emulation(args)) => emulation::run(args),
     }

@@ -26,6 +26,7 @@ use guard::Guard;
 pub use guard::Token;
 use library::Library;
 use mind::Minds;
+pub use play::dreamed_steps;
 use routes::App;
 use run::Summaries;
 

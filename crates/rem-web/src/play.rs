@@ -4,6 +4,7 @@
 //! not read is dropped when its answer cannot be delivered.
 
 mod command;
+mod pace;
 mod session;
 mod timeline;
 
@@ -22,6 +23,7 @@ use crate::envelope;
 use crate::error::Failure;
 use crate::mind::Minds;
 use command::Command;
+pub use pace::dreamed_steps;
 use session::Session;
 
 /// The longest message that a page has reason to send.

@@ -1,0 +1,54 @@
+//! `rem bench play`: how many frames a second a dream has at the console of `rem play`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Args;
+use rem::run::read_config;
+use rem::threads;
+use serde::Serialize;
+
+/// Time the dream of a run as `rem play` shows it: the agent plays, every step is drawn and packed for the page
+///
+/// One JSON object on stdout. What comes on top in the browser is painting one small frame.
+#[derive(Args)]
+pub struct PlayArgs {
+    /// Directory of the run
+    run: PathBuf,
+    /// Steps to dream
+    #[arg(long, default_value_t = 300, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
+    /// CPU threads; 0 = one per core
+    #[arg(long, default_value_t = 0)]
+    threads: usize,
+}
+
+#[derive(Serialize)]
+struct Line {
+    game: String,
+    tokens: usize,
+    steps: usize,
+    frames_per_second: f64,
+    ms_median: f64,
+    ms_longest: f64,
+}
+
+pub fn run(args: PlayArgs) -> Result<()> {
+    let config = read_config(&args.run)?;
+    threads::set(args.threads)?;
+    let mut took = rem_web::dreamed_steps(&args.run, args.steps as usize)?;
+    let all: Duration = took.iter().sum();
+    took.sort();
+    let ms = |time: Duration| (1e5 * time.as_secs_f64()).round() / 100.0;
+    let line = Line {
+        tokens: config.tokens_per_obs(),
+        game: config.env.game,
+        steps: took.len(),
+        frames_per_second: (took.len() as f64 / all.as_secs_f64()).round(),
+        ms_median: ms(took[took.len() / 2]),
+        ms_longest: ms(took[took.len() - 1]),
+    };
+    println!("{}", serde_json::to_string(&line)?);
+    Ok(())
+}
