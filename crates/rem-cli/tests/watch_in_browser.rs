@@ -5,7 +5,7 @@ mod support;
 
 use rem_browser::Browser;
 use support::web::Server;
-use support::{BRIEF, copy_dir, debug_run, place, start, succeeds};
+use support::{BRIEF, checkpoint, copy_dir, debug_run, place, start, succeeds};
 
 const SIZES: [(u32, u32); 2] = [(1280, 900), (400, 800)];
 
@@ -53,11 +53,6 @@ fn curves_grow_while_a_training_goes_on() {
     browser.evaluate(
         "[...document.querySelectorAll('a')].find(a => a.textContent === 'live').click()",
     );
-    let episodes = "document.querySelectorAll('#panel select option').length";
-    browser.wait_for("document.getElementById('tab-episodes')");
-    browser.evaluate("document.getElementById('tab-episodes').click()");
-    browser.wait_for(&format!("{episodes} >= 1"));
-    browser.evaluate("document.getElementById('tab-overview').click()");
     // The page follows by itself: points on the curve of returns become more, and the epoch rises.
     let dots = "document.querySelectorAll('svg.chart circle').length";
     let epoch =
@@ -77,11 +72,6 @@ fn curves_grow_while_a_training_goes_on() {
         true
     );
     browser.keep_screenshot("watch-live.png");
-    // The list of episodes has grown too, though it was made early.
-    let (_, listed) = server.get("/api/runs/live/episodes", &[]);
-    let all = listed.matches("\"number\":").count();
-    browser.evaluate("document.getElementById('tab-episodes').click()");
-    browser.wait_for(&format!("{episodes} === {all}"));
     browser.assert_clean(server.host());
 }
 
@@ -325,5 +315,52 @@ fn a_run_without_an_agent_shows_its_episodes() {
         browser.open(&tab(name), SIZES[1], "dark");
         browser.wait_for(&format!("document.body.innerText.includes('{said}')"));
     }
+    browser.assert_clean(server.host());
+}
+
+#[test]
+fn the_list_of_episodes_grows_with_the_run() {
+    let Some(program) = rem_browser::find() else {
+        return;
+    };
+    let place = place();
+    let whole = place.path().join("whole");
+    succeeds(&mut debug_run(&whole, BRIEF));
+    // The same run after its first epoch.
+    let runs = place.path().join("runs");
+    let half = runs.join("half");
+    copy_dir(&whole, &half);
+    std::fs::remove_dir_all(checkpoint(&half, 2)).unwrap();
+    std::fs::remove_file(half.join("replay/epoch-000002.chunk")).unwrap();
+    std::fs::remove_file(half.join("scores.json")).unwrap();
+    let log = std::fs::read_to_string(half.join("metrics.jsonl")).unwrap();
+    let first = log
+        .split_inclusive('\n')
+        .filter(|line| line.contains("\"epoch\":1,"));
+    std::fs::write(half.join("metrics.jsonl"), first.collect::<String>()).unwrap();
+
+    let server = Server::watch(&runs, "");
+    let listed = || {
+        let (_, answer) = server.get("/api/runs/half/episodes", &[]);
+        answer.matches("\"number\":").count()
+    };
+    let mut browser = Browser::start(&program);
+    let address = format!("{}#/run/half/episodes", server.address);
+    browser.open(&address, SIZES[0], "light");
+    let shown = "document.querySelectorAll('#panel select option').length";
+    let before = listed();
+    browser.wait_for(&format!(
+        "{shown} === {before} && document.querySelector('.film')"
+    ));
+    let chosen = browser.evaluate("document.querySelector('#panel select').value");
+
+    copy_dir(&whole, &half);
+    assert!(listed() > before);
+    browser.wait_for(&format!("{shown} === {}", listed()));
+    // What was looked at stays.
+    assert_eq!(
+        browser.evaluate("document.querySelector('#panel select').value"),
+        chosen
+    );
     browser.assert_clean(server.host());
 }
