@@ -175,6 +175,7 @@ pub struct Tokenizer {
     pub embedding: usize,
     pub channels: usize,
     pub downsamplings: usize,
+    pub sight: Sight,
     pub quantiser_convs: bool,
     pub reconstruction: Reconstruction,
     pub reconstruction_weight: f64,
@@ -182,6 +183,16 @@ pub struct Tokenizer {
     pub codebook_start: CodebookStart,
     pub revive_after: u32,
     pub optimise: Optimise,
+}
+
+/// How much of a frame the encoder looks at for one code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sight {
+    /// Nearly all of it: every convolution is 3x3.
+    Wide,
+    /// The code's own cell and half a cell around it: convolutions behind a downsampling are 1x1.
+    Narrow,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

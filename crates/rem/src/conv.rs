@@ -13,6 +13,11 @@ pub fn conv3(from: usize, to: usize, device: &Device) -> Conv2d {
         .init(device)
 }
 
+/// The parameters of a 1x1 convolution.
+pub fn conv1(from: usize, to: usize, device: &Device) -> Conv2d {
+    Conv2dConfig::new([from, to], [1, 1]).init(device)
+}
+
 /// `conv(activation(x))`: `[n, h, w, c]` -> the same with other sizes.
 pub fn conv(
     conv: &Conv2d,

@@ -1,13 +1,13 @@
 //! The tokenizer V: frames to K tokens and back (paper, section tokenizer-details).
 
 use burn::module::{Module, Param};
-use burn::nn::conv::{Conv2d, Conv2dConfig};
+use burn::nn::conv::Conv2d;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 
 use rem_kernels::{Activation, ConvKind, Precision};
 
 use crate::config;
-use crate::conv::conv;
+use crate::conv::{conv, conv1};
 
 mod codebook;
 mod conv_nets;
@@ -52,8 +52,8 @@ impl Tokenizer {
             device,
         );
         let one_by_one = || {
-            let conv = Conv2dConfig::new([width, width], [1, 1]);
-            config.quantiser_convs.then(|| conv.init(device))
+            let convs = config.quantiser_convs;
+            convs.then(|| conv1(width, width, device))
         };
         Self {
             encoder: Encoder::new(config, device),
@@ -222,5 +222,33 @@ mod tests {
         assert!(tokenizer.codebook.val().grad(&grads).is_some());
         let conv = tokenizer.pre_quant_conv.as_ref().unwrap();
         assert!(conv.weight.val().grad(&grads).is_some());
+    }
+
+    /// How much the latent of the first cell moves, relative to that of the last, when the last cell's pixels do.
+    fn far_effect(sight: &str) -> f32 {
+        let keys = [format!("tokenizer.sight={sight}")];
+        let config = Config::load("debug", &keys).unwrap().tokenizer;
+        let device = Device::flex();
+        device.seed(3);
+        let tokenizer = Tokenizer::new(&config, Precision::F32, &device);
+        let range = Distribution::Uniform(-1.0, 1.0);
+        let before: Tensor<4> = Tensor::random([1, 3, 32, 32], range, &device);
+        let corner = Tensor::random([1, 3, 8, 8], range, &device);
+        let after = before
+            .clone()
+            .slice_assign([0..1, 0..3, 24..32, 24..32], corner);
+        let moved = (tokenizer.latents(after) - tokenizer.latents(before)).abs();
+        let cell = |i| -> f32 {
+            let cell = moved.clone().slice([0..1, i..i + 1, i..i + 1]);
+            cell.sum().into_scalar()
+        };
+        cell(1) / cell(3)
+    }
+
+    #[test]
+    fn a_narrow_code_sees_little_of_far_cells() {
+        let (narrow, wide) = (far_effect("narrow"), far_effect("wide"));
+        // What is left comes with the normalisation, which sees the whole frame.
+        assert!(narrow < 0.1 && wide > 2.0 * narrow, "{narrow} {wide}");
     }
 }

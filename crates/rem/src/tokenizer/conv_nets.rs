@@ -6,8 +6,8 @@ use burn::nn::{GroupNorm, GroupNormConfig, PaddingConfig2d};
 use burn::tensor::{Device, Tensor};
 use rem_kernels::{Activation, ConvKind, Precision};
 
-use crate::config;
-use crate::conv::{conv, conv3, norm_conv};
+use crate::config::{self, Sight};
+use crate::conv::{conv, conv1, conv3, norm_conv};
 
 const GROUPS: usize = 8;
 const NORM_EPSILON: f64 = 1e-6;
@@ -18,6 +18,8 @@ pub(super) struct Encoder {
     blocks: Vec<EncoderBlock>,
     out_norm: GroupNorm,
     out_conv: Conv2d,
+    #[module(skip)]
+    sight: Sight,
 }
 
 #[derive(Module, Debug)]
@@ -52,6 +54,10 @@ impl Encoder {
     pub(super) fn new(config: &config::Tokenizer, device: &Device) -> Self {
         let width = |level: usize| config.channels << level;
         let levels = config.downsamplings;
+        let seeing = |from, to| match config.sight {
+            Sight::Wide => conv3(from, to, device),
+            Sight::Narrow => conv1(from, to, device),
+        };
         Self {
             in_conv: conv3(3, width(0), device),
             blocks: (0..levels)
@@ -62,23 +68,28 @@ impl Encoder {
                         .with_stride([2, 2])
                         .with_padding(PaddingConfig2d::Explicit(0, 0, 1, 1))
                         .init(device),
-                    conv: conv3(width(l + 1), width(l + 1), device),
+                    conv: seeing(width(l + 1), width(l + 1)),
                 })
                 .collect(),
             out_norm: norm(width(levels), device),
-            out_conv: conv3(width(levels), config.embedding, device),
+            out_conv: seeing(width(levels), config.embedding),
+            sight: config.sight,
         }
     }
 
     /// `[frames, size, size, 3]` -> `[frames, grid, grid, embedding]`
     pub(super) fn forward(&self, frames: Tensor<4>, precision: Precision) -> Tensor<4> {
-        let plain = |c: &Conv2d, x| conv(c, ConvKind::Same, Activation::None, x, precision);
-        let mut x = plain(&self.in_conv, frames);
+        let plain = |c: &Conv2d, kind, x| conv(c, kind, Activation::None, x, precision);
+        let seeing = match self.sight {
+            Sight::Wide => ConvKind::Same,
+            Sight::Narrow => ConvKind::Pointwise,
+        };
+        let mut x = plain(&self.in_conv, ConvKind::Same, frames);
         for block in &self.blocks {
             x = norm_conv(&block.norm, &block.down, ConvKind::Down, x, precision);
-            x = plain(&block.conv, x);
+            x = plain(&block.conv, seeing, x);
         }
-        norm_conv(&self.out_norm, &self.out_conv, ConvKind::Same, x, precision)
+        norm_conv(&self.out_norm, &self.out_conv, seeing, x, precision)
     }
 }
 
