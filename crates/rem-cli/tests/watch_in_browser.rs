@@ -48,7 +48,11 @@ fn curves_grow_while_a_training_goes_on() {
     browser.open(&server.address, SIZES[0], "light");
     browser.wait_for("document.body.innerText.includes('There is no run here yet')");
 
-    let mut training = start(&mut debug_run(&runs.join("live"), LIVELY));
+    // Long enough that it goes on when the page, which looks every three seconds, has found it.
+    let long = LIVELY
+        .replace("epochs=6", "epochs=30")
+        .replace("every=2", "every=10");
+    let mut training = start(&mut debug_run(&runs.join("live"), &long));
     browser.wait_for("[...document.querySelectorAll('a')].some(a => a.textContent === 'live')");
     browser.evaluate(
         "[...document.querySelectorAll('a')].find(a => a.textContent === 'live').click()",
@@ -64,7 +68,7 @@ fn curves_grow_while_a_training_goes_on() {
     );
     browser.wait_for(&format!("{dots} > {} && {epoch} > {}", first.0, first.1));
     browser.wait_for("document.querySelector('.head').innerText.includes('finished')");
-    browser.wait_for(&format!("{epoch} === 6 && {dots} >= 6"));
+    browser.wait_for(&format!("{epoch} === 30 && {dots} >= 30"));
     assert!(training.wait().unwrap().success());
     assert_eq!(
         browser
