@@ -100,16 +100,19 @@ impl Showcase<'_> {
         media::dream_strip(size, &steps, STRIP_COLUMNS).save_png(&path("dream.png"))
     }
 
-    /// The world model, fed with a real context and then only the real actions, beside what happened.
+    /// The world model, fed with a real context and then only the real actions, beside what happened: from the
+    /// middle of the episode, where more goes on than at its beginning.
     fn dream(&self, film: &Film, rng: &mut impl Rng) -> Vec<DreamStep> {
-        let context = self.world_model.context().min(film.actions.len());
         let length = self.config.train.horizon.min(film.frames.len());
-        let reality = film.frames[..length].iter().map(|f| &f[..]);
+        let from = (film.frames.len() - length) / 2;
+        let (frames, rewards) = (&film.frames[from..], &film.rewards[from..]);
+        let context = self.world_model.context().min(film.actions.len() - from);
+        let reality = frames[..length].iter().map(|f| &f[..]);
         let tokens = self
             .player
             .see(reality, self.config.env.frame_size, self.device);
         let [_, k] = tokens.dims();
-        let actions: Vec<i64> = film.actions.iter().map(|a| *a as i64).collect();
+        let actions: Vec<i64> = film.actions[from..].iter().map(|a| *a as i64).collect();
         let ints = |v: &[i64]| {
             Tensor::<1, Int>::from_data(TensorData::new(v.to_vec(), [v.len()]), self.device)
         };
@@ -124,18 +127,19 @@ impl Showcase<'_> {
         let mut steps: Vec<DreamStep> = (0..context)
             .map(|t| DreamStep {
                 dream: seen[t].clone(),
-                reality: film.frames[t].clone(),
-                caption: format!("step {t}  seen"),
+                reality: frames[t].clone(),
+                caption: format!("step {}  seen", from + t),
             })
             .collect();
         for t in context..length {
             let answer = dream.step(ints(&actions[t - 1..t]), rng);
-            let (real, dreamt) = (film.rewards[t - 1], answer.rewards[0]);
+            let (real, dreamt) = (rewards[t - 1], answer.rewards[0]);
             steps.push(DreamStep {
                 dream: batch::to_rgb(self.player.tokenizer.decode(dream.tokens())).remove(0),
-                reality: film.frames[t].clone(),
+                reality: frames[t].clone(),
                 caption: format!(
-                    "step {t}  {}  reward {real:+}/{dreamt:+}",
+                    "step {}  {}  reward {real:+}/{dreamt:+}",
+                    from + t,
                     self.actions[actions[t - 1] as usize]
                 ),
             });
