@@ -210,7 +210,7 @@ impl<'m> Session<'m> {
             odds: moment.odds.clone(),
             live: Some(Live {
                 world: World::Dream {
-                    dream: dream::start(mind, &tokens, &actions),
+                    dream: Box::new(dream::start(mind, &tokens, &actions)),
                     seen,
                 },
                 controller,

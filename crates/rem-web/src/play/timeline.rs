@@ -45,7 +45,7 @@ pub enum World<'m> {
     /// A snapshot of the environment.
     Real(Vec<u8>),
     Dream {
-        dream: Dream<'m>,
+        dream: Box<Dream<'m>>,
         /// Observations in its memory.
         seen: usize,
     },
