@@ -191,7 +191,8 @@ pub struct Tokenizer {
 pub enum Sight {
     /// Nearly all of it: every convolution is 3x3.
     Wide,
-    /// The code's own cell and half a cell around it: convolutions behind a downsampling are 1x1.
+    /// The code's own cell and a bit to the right of and below it: convolutions behind a downsampling are 1x1, and
+    /// each position is normalised by itself.
     Narrow,
 }
 

@@ -38,16 +38,22 @@ pub fn norm_conv(
     x: Tensor<4>,
     precision: Precision,
 ) -> Tensor<4> {
-    let of = |p: &Option<_>| -> Tensor<1> {
-        let p: &burn::module::Param<Tensor<1>> = p.as_ref().expect("made with scale and shift");
-        p.val()
-    };
+    let (gamma, beta) = scale_and_shift(norm);
     let norm = rem_kernels::GroupNorm {
         groups: norm.num_groups,
-        gamma: of(&norm.gamma),
-        beta: of(&norm.beta),
+        gamma,
+        beta,
     };
     rem_kernels::norm_conv(x, norm, conv.weight.val(), bias(conv), kind, precision)
+}
+
+/// What a norm multiplies by, and what it adds.
+pub fn scale_and_shift(norm: &GroupNorm) -> (Tensor<1>, Tensor<1>) {
+    let of = |p: &Option<burn::module::Param<Tensor<1>>>| {
+        let p = p.as_ref().expect("made with scale and shift");
+        p.val()
+    };
+    (of(&norm.gamma), of(&norm.beta))
 }
 
 fn bias(conv: &Conv2d) -> Tensor<1> {

@@ -7,7 +7,7 @@ use burn::tensor::{Device, Tensor};
 use rem_kernels::{Activation, ConvKind, Precision};
 
 use crate::config::{self, Sight};
-use crate::conv::{conv, conv1, conv3, norm_conv};
+use crate::conv::{conv, conv1, conv3, norm_conv, scale_and_shift};
 
 const GROUPS: usize = 8;
 const NORM_EPSILON: f64 = 1e-6;
@@ -50,6 +50,16 @@ fn norm(channels: usize, device: &Device) -> GroupNorm {
         .init(device)
 }
 
+/// Normalises the channels of each position by themselves: `[n, h, w, c]`. What is far away has no say in it, which
+/// it has in a norm over the whole image.
+fn position_norm(norm: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
+    let centred = x.clone() - x.mean_dim(3);
+    let variance = centred.clone().square().mean_dim(3);
+    let (gamma, beta) = scale_and_shift(norm);
+    let unit = centred / variance.add_scalar(NORM_EPSILON).sqrt();
+    unit * gamma.reshape([1, 1, 1, -1]) + beta.reshape([1, 1, 1, -1])
+}
+
 impl Encoder {
     pub(super) fn new(config: &config::Tokenizer, device: &Device) -> Self {
         let width = |level: usize| config.channels << level;
@@ -80,16 +90,23 @@ impl Encoder {
     /// `[frames, size, size, 3]` -> `[frames, grid, grid, embedding]`
     pub(super) fn forward(&self, frames: Tensor<4>, precision: Precision) -> Tensor<4> {
         let plain = |c: &Conv2d, kind, x| conv(c, kind, Activation::None, x, precision);
+        let normed = |norm: &GroupNorm, c: &Conv2d, kind, x| match self.sight {
+            Sight::Wide => norm_conv(norm, c, kind, x, precision),
+            Sight::Narrow => {
+                let x = position_norm(norm, x);
+                conv(c, kind, Activation::Silu, x, precision)
+            }
+        };
         let seeing = match self.sight {
             Sight::Wide => ConvKind::Same,
             Sight::Narrow => ConvKind::Pointwise,
         };
         let mut x = plain(&self.in_conv, ConvKind::Same, frames);
         for block in &self.blocks {
-            x = norm_conv(&block.norm, &block.down, ConvKind::Down, x, precision);
+            x = normed(&block.norm, &block.down, ConvKind::Down, x);
             x = plain(&block.conv, seeing, x);
         }
-        norm_conv(&self.out_norm, &self.out_conv, seeing, x, precision)
+        normed(&self.out_norm, &self.out_conv, seeing, x)
     }
 }
 
