@@ -160,6 +160,8 @@ fn four_ways_to_play() {
     ] {
         choose(&mut browser, "pilot", pilot);
         choose(&mut browser, "world", world);
+        // A moment that comes in may push the button aside.
+        browser.wait_for(&format!("{STATUS}.includes('{name}')"));
         browser.click("form button");
         browser.wait_for(&format!("{STATUS}.includes('{name} · step {first} ')"));
         let before = actions_asked(&browser).len();
