@@ -1,4 +1,4 @@
-//! A watcher with open pages takes little of the processor while a run trains, whose epochs are many a second here.
+//! A watcher with open pages takes less than 2% of a core while a run trains.
 //! `scripts/compare-watched` measures what the training loses by it.
 
 #![cfg(target_os = "linux")]
@@ -23,12 +23,14 @@ fn processor_seconds(id: u32) -> f64 {
 const WATCHED: Duration = Duration::from_secs(12);
 
 #[test]
-fn a_watcher_takes_little() {
+fn a_watcher_takes_less_than_two_percent() {
     let place = place();
     let run = place.path().join("runs/one");
     std::fs::create_dir_all(place.path().join("runs")).unwrap();
     let server = Server::watch(&place.path().join("runs"), "");
-    let settings = "--set train.epochs=100000 --set collect.epochs=60 --set evaluate.every=0";
+    // Epochs of about a second, as short as those of a real run may be; the preset's own are many a second.
+    let settings = "--set train.epochs=100000 --set collect.epochs=60 --set evaluate.every=0 \
+                    --set world_model.optimise.steps_per_epoch=300";
     let mut training = Training::start(&mut debug_run(&run, settings));
     while !run.join("metrics.jsonl").exists() {
         std::thread::yield_now();
@@ -48,6 +50,5 @@ fn a_watcher_takes_little() {
     let used = processor_seconds(server.id()) - before;
     let share = used / began.elapsed().as_secs_f64();
     assert!(training.goes_on(), "there was no training to be watched");
-    // Twice what it was seen to take on a machine with too much to do.
-    assert!(share < 0.05, "{:.1}% of one core", 100.0 * share);
+    assert!(share < 0.02, "{:.1}% of one core", 100.0 * share);
 }

@@ -204,7 +204,13 @@ fn last_good(run: &Path) -> Result<Mind, Failure> {
     let mut wrong = None;
     for epoch in checkpoint::epochs(run).into_iter().rev() {
         match Mind::load(run, &config, epoch) {
-            Ok(mind) => return Ok(mind),
+            Ok(mind) => {
+                if let Some(wrong) = &wrong {
+                    // The page tells whose epoch it shows, not why it is not the last.
+                    eprintln!("note: {wrong}; showing the agent of epoch {epoch}");
+                }
+                return Ok(mind);
+            }
             Err(failure) => wrong = wrong.or(Some(failure)),
         }
     }
