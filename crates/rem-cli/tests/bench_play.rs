@@ -29,5 +29,5 @@ fn the_pace_of_a_dream_is_told() {
 fn without_a_run_there_is_nothing_to_dream() {
     let place = place();
     let (error, _) = refused(rem().args(["bench", "play"]).arg(place.path()));
-    assert!(error.contains("config.toml"), "{error}");
+    assert!(error.contains("there is no run in it"), "{error}");
 }
