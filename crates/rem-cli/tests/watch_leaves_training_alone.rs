@@ -1,4 +1,4 @@
-//! A watcher with open pages takes less than 2% of a core while a run trains.
+//! A watcher with open pages takes less than 2% of the processor time that the training beside it takes.
 //! `scripts/compare-watched` measures what the training loses by it.
 
 #![cfg(target_os = "linux")]
@@ -28,9 +28,10 @@ fn a_watcher_takes_less_than_two_percent() {
     let run = place.path().join("runs/one");
     std::fs::create_dir_all(place.path().join("runs")).unwrap();
     let server = Server::watch(&place.path().join("runs"), "");
-    // Epochs of about a second, as short as those of a real run may be; the preset's own are many a second.
+    // Epochs of some seconds, as those of real runs have at least; the preset's own are many a second.
     let settings = "--set train.epochs=100000 --set collect.epochs=60 --set evaluate.every=0 \
-                    --set world_model.optimise.steps_per_epoch=300";
+                    --set world_model.optimise.start_after=0 \
+                    --set world_model.optimise.steps_per_epoch=1000";
     let mut training = Training::start(&mut debug_run(&run, settings));
     while !run.join("metrics.jsonl").exists() {
         std::thread::yield_now();
@@ -42,13 +43,19 @@ fn a_watcher_takes_less_than_two_percent() {
     }
     // What opening the pages takes does not grow with the training.
     std::thread::sleep(Duration::from_secs(1));
-    let (began, before) = (Instant::now(), processor_seconds(server.id()));
+    let both = [server.id(), training.id()];
+    let used = || both.map(processor_seconds);
+    let (began, before) = (Instant::now(), used());
     while began.elapsed() < WATCHED {
         assert_eq!(server.get("/api/runs", &[]).0, 200);
         std::thread::sleep(Duration::from_secs(3));
     }
-    let used = processor_seconds(server.id()) - before;
-    let share = used / began.elapsed().as_secs_f64();
     assert!(training.goes_on(), "there was no training to be watched");
-    assert!(share < 0.02, "{:.1}% of one core", 100.0 * share);
+    // Both as processor time: a slow or busy machine changes them alike.
+    let after = used();
+    let [watcher, trainer] = [0, 1].map(|i| after[i] - before[i]);
+    assert!(
+        watcher < 0.02 * trainer,
+        "{watcher:.2} s of the watcher, {trainer:.2} s of the training"
+    );
 }

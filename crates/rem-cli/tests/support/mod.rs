@@ -111,6 +111,10 @@ impl Training {
         Self(start(command))
     }
 
+    pub fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     pub fn goes_on(&mut self) -> bool {
         self.0.try_wait().unwrap().is_none()
     }
