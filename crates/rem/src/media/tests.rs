@@ -1,0 +1,148 @@
+use std::fs::File;
+use std::io::BufReader;
+
+use image::AnimationDecoder;
+use image::codecs::gif::GifDecoder;
+
+use super::*;
+
+/// A frame whose pixels all differ: the place is in red and green, the seed in blue.
+fn frame(size: usize, seed: u8) -> Vec<u8> {
+    (0..size * size)
+        .flat_map(|i| [(i / size) as u8, (i % size) as u8, seed])
+        .collect()
+}
+
+fn pixel(canvas: &Canvas, x: usize, y: usize) -> Colour {
+    canvas.rgb.as_chunks::<3>().0[y * canvas.width + x]
+}
+
+fn holds(canvas: &Canvas, colour: Colour) -> usize {
+    let pixels = canvas.rgb.as_chunks::<3>().0;
+    pixels.iter().filter(|pixel| **pixel == colour).count()
+}
+
+fn read_gif(path: &Path) -> Vec<(RgbImage, u32)> {
+    let decoder = GifDecoder::new(BufReader::new(File::open(path).unwrap())).unwrap();
+    let frames = decoder.into_frames().collect_frames().unwrap();
+    let convert = |frame: Frame| {
+        let (delay, _) = frame.delay().numer_denom_ms();
+        let image = image::DynamicImage::from(frame.into_buffer()).to_rgb8();
+        (image, delay)
+    };
+    frames.into_iter().map(convert).collect()
+}
+
+#[test]
+fn blit_enlarges_pixels_to_squares_and_cuts_at_the_edge() {
+    let mut canvas = Canvas::new(7, 5, [9, 9, 9]);
+    canvas.blit(&frame(2, 5), 2, 2, 1, 3);
+    assert_eq!(pixel(&canvas, 1, 1), [9, 9, 9]);
+    assert_eq!(pixel(&canvas, 2, 1), [0, 0, 5]);
+    assert_eq!(pixel(&canvas, 4, 3), [0, 0, 5]);
+    assert_eq!(pixel(&canvas, 5, 3), [0, 1, 5]);
+    assert_eq!(pixel(&canvas, 6, 4), [1, 1, 5]);
+    assert_eq!(pixel(&canvas, 2, 0), [9, 9, 9]);
+}
+
+#[test]
+fn a_png_decodes_to_the_same_pixels() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sheet.png");
+    let canvas = reconstruction_sheet(8, &[frame(8, 1)], &[frame(8, 2)]);
+    canvas.save_png(&path).unwrap();
+    let read = image::open(&path).unwrap().to_rgb8();
+    assert_eq!(
+        (read.width() as usize, read.height() as usize),
+        (canvas.width, canvas.height)
+    );
+    assert_eq!(read.into_raw(), canvas.rgb);
+}
+
+#[test]
+fn a_gif_of_few_colours_is_exact_and_has_every_frame() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("episode.gif");
+    let frames: Vec<Vec<u8>> = (0..5).map(|seed| frame(15, seed)).collect(); // 225 colours + background + text
+    let canvases: Vec<_> = episode_frames(15, &frames, |i| format!("step {i}")).collect();
+    save_gif(&path, &canvases, 70).unwrap();
+    let read = read_gif(&path);
+    assert_eq!(read.len(), 5);
+    for ((image, delay), canvas) in read.into_iter().zip(&canvases) {
+        assert_eq!(delay, 70);
+        assert!(image.into_raw() == canvas.rgb, "colours changed");
+    }
+    let bytes = std::fs::read(&path).unwrap();
+    let forever = b"NETSCAPE2.0\x03\x01\x00\x00\x00";
+    assert!(bytes.windows(forever.len()).any(|part| part == forever));
+}
+
+#[test]
+fn a_gif_of_many_colours_stays_close() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("many.gif");
+    let gradient: Vec<u8> = (0..64usize * 64)
+        .flat_map(|i| [(i / 64 * 2) as u8, (i % 64 * 2) as u8, 80])
+        .collect(); // 4096 colours
+    let frames = [gradient];
+    let mut canvases = episode_frames(64, &frames, |_| "step 0".to_owned());
+    let canvas = canvases.next().unwrap();
+    save_gif(&path, [&canvas], 100).unwrap();
+    let read = read_gif(&path).remove(0).0.into_raw();
+    let error: u64 = read
+        .iter()
+        .zip(&canvas.rgb)
+        .map(|(a, b)| u64::from(a.abs_diff(*b)))
+        .sum();
+    let mean = error as f64 / read.len() as f64;
+    assert!(mean > 0.0 && mean < 4.0, "mean error {mean}");
+}
+
+#[test]
+fn an_empty_animation_is_refused() {
+    let none: [Canvas; 0] = [];
+    let error = save_gif(Path::new("never.gif"), none, 100).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+}
+
+#[test]
+fn a_reconstruction_stands_below_its_original() {
+    let originals = vec![vec![200, 0, 0]; 9];
+    let reconstructions = vec![vec![0, 0, 200]; 9];
+    let canvas = reconstruction_sheet(1, &originals, &reconstructions);
+    assert_eq!(holds(&canvas, [200, 0, 0]), 9 * 96 * 96);
+    assert_eq!(holds(&canvas, [0, 0, 200]), 9 * 96 * 96);
+    let x = canvas.width - MARGIN - 1;
+    assert_eq!(pixel(&canvas, x, MARGIN), [200, 0, 0]);
+    assert_eq!(pixel(&canvas, x, MARGIN + 96 + GAP), [0, 0, 200]);
+}
+
+#[test]
+fn reality_is_left_of_and_above_the_dream() {
+    let step = DreamStep {
+        dream: vec![0, 0, 200],
+        reality: vec![200, 0, 0],
+        caption: "step 4  action right  reward +1.0 / +0.9".to_owned(),
+    };
+    let film: Vec<_> = dream_beside_reality(1, std::slice::from_ref(&step)).collect();
+    let middle = film[0].height / 2;
+    assert_eq!(pixel(&film[0], MARGIN, middle), [200, 0, 0]);
+    assert_eq!(
+        pixel(&film[0], film[0].width - MARGIN - 1, middle),
+        [0, 0, 200]
+    );
+    assert!(holds(&film[0], TEXT) > 0, "the caption is missing");
+
+    let strip = dream_strip(1, &[step.clone(), step], 8);
+    let x = strip.width - MARGIN - 1;
+    assert_eq!(pixel(&strip, x, MARGIN), [200, 0, 0]);
+    assert_eq!(pixel(&strip, x, MARGIN + 112 + GAP), [0, 0, 200]);
+}
+
+#[test]
+fn a_strip_spreads_its_columns_over_the_dream() {
+    assert_eq!(spread(10, 4).collect::<Vec<_>>(), [0, 3, 6, 9]);
+    assert_eq!(spread(3, 8).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(spread(5, 1).collect::<Vec<_>>(), [0]);
+    assert_eq!(spread(0, 4).count(), 0);
+}
