@@ -325,6 +325,8 @@ pub struct Optimise {
     pub steps_per_epoch: usize,
     pub batch: usize,
     pub learning_rate: f64,
+    /// Share of the learning rate that is left in the component's last epoch; it falls evenly. 1 = it stays.
+    pub rate_falls_to: f64,
     pub weight_decay: f64,
     /// Largest global norm of the gradients.
     pub clip: f64,
@@ -335,6 +337,20 @@ impl Optimise {
     pub fn learns_in(&self, epoch: u32) -> bool {
         let stopped = self.stop_after > 0 && epoch > self.stop_after;
         epoch > self.start_after && !stopped && self.steps_per_epoch > 0
+    }
+
+    /// The learning rate in `epoch` of a run of `epochs`.
+    pub fn rate_in(&self, epoch: u32, epochs: u32) -> f64 {
+        let first = self.start_after + 1;
+        let last = match self.stop_after {
+            0 => epochs,
+            stop => stop.min(epochs),
+        };
+        if last <= first {
+            return self.learning_rate;
+        }
+        let passed = f64::from(epoch.saturating_sub(first)) / f64::from(last - first);
+        self.learning_rate * (1.0 - passed.min(1.0) * (1.0 - self.rate_falls_to))
     }
 }
 

@@ -66,6 +66,10 @@ impl AdamW {
         }
     }
 
+    pub fn set_learning_rate(&mut self, rate: f64) {
+        self.learning_rate = rate;
+    }
+
     /// Steps taken so far.
     pub fn steps(&self) -> u64 {
         self.steps

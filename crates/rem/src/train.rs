@@ -288,7 +288,10 @@ impl Trainer {
     }
 
     fn learn(&mut self, phase: Phase, epoch: u32, listener: Listener) -> Result<(), EpochError> {
-        let steps = phase.settings(&self.config).steps_per_epoch;
+        let settings = phase.settings(&self.config);
+        let steps = settings.steps_per_epoch;
+        let rate = settings.rate_in(epoch, self.config.train.epochs);
+        self.optimisers.of(phase).set_learning_rate(rate);
         listener(Event::Phase {
             epoch,
             phase: phase.name(),

@@ -104,6 +104,10 @@ fn mistakes_are_named_with_a_hint() {
         ("tokenizer.vocabulary=many", "`tokenizer.vocabulary`"),
         ("world_model.heads=5", "world_model.heads = 5"),
         ("world_model.context=0", "world_model.context = 0"),
+        (
+            "tokenizer.optimise.rate_falls_to=0",
+            "tokenizer.optimise.rate_falls_to = 0",
+        ),
         ("tokenizer=3", "`tokenizer` is a section"),
         ("seed", "is not of the form key=value"),
         (
@@ -124,4 +128,26 @@ fn mistakes_are_named_with_a_hint() {
             .unwrap()
             .contains("quick")
     );
+}
+
+#[test]
+fn learning_rates_stay_or_fall_evenly() {
+    let mut settings = Config::load("atari100k", &[]).unwrap().world_model.optimise;
+    (settings.start_after, settings.learning_rate) = (4, 0.5);
+    assert_eq!(
+        [5, 9, 30].map(|epoch| settings.rate_in(epoch, 30)),
+        [0.5; 3]
+    );
+
+    settings.rate_falls_to = 0.2;
+    let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} is not {b}");
+    close(settings.rate_in(5, 25), 0.5);
+    close(settings.rate_in(15, 25), 0.3);
+    close(settings.rate_in(25, 25), 0.1);
+    // The last epoch is the one in which the component stops, where that comes first.
+    settings.stop_after = 15;
+    close(settings.rate_in(10, 25), 0.3);
+    close(settings.rate_in(15, 25), 0.1);
+    // Where there is one epoch only, nothing falls.
+    close(settings.rate_in(5, 5), 0.5);
 }

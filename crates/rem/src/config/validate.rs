@@ -87,6 +87,8 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         require! {
             o.batch > 0 => &key("batch"), o.batch, "must be at least 1";
             rate > 0.0 && rate.is_finite() => &key("learning_rate"), rate, "must be above 0 and finite";
+            o.rate_falls_to > 0.0 && o.rate_falls_to <= 1.0 => &key("rate_falls_to"), o.rate_falls_to,
+                "must be above 0 and at most 1";
             o.weight_decay >= 0.0 => &key("weight_decay"), o.weight_decay, "must not be negative";
             o.clip > 0.0 => &key("clip"), o.clip, "must be above 0";
             o.stop_after == 0 || o.stop_after > o.start_after => &key("stop_after"), o.stop_after,

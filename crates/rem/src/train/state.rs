@@ -16,6 +16,8 @@ use crate::run::RunDir;
 use crate::seeds::{Purpose, Seeds};
 use crate::weights::Arrays;
 
+use super::phases::Phase;
+
 pub(super) struct Optimisers {
     pub(super) tokenizer: AdamW,
     pub(super) world_model: AdamW,
@@ -29,6 +31,14 @@ impl Optimisers {
             tokenizer: new(&config.tokenizer.optimise, DecayGroup::All),
             world_model: new(&config.world_model.optimise, DecayGroup::WeightMatrices),
             actor_critic: new(&config.actor_critic.optimise, DecayGroup::All),
+        }
+    }
+
+    pub(super) fn of(&mut self, phase: Phase) -> &mut AdamW {
+        match phase {
+            Phase::Tokenizer => &mut self.tokenizer,
+            Phase::WorldModel => &mut self.world_model,
+            Phase::ActorCritic => &mut self.actor_critic,
         }
     }
 
