@@ -37,6 +37,19 @@ export function coalesced(draw) {
   };
 }
 
+/** Runs `draw` soon, but not more often than every `apart` milliseconds, for what comes by itself and often. */
+export function paced(draw, apart) {
+  let last = -Infinity;
+  let timer = null;
+  return () => {
+    timer ??= setTimeout(() => {
+      timer = null;
+      last = performance.now();
+      draw();
+    }, Math.max(0, last + apart - performance.now()));
+  };
+}
+
 /** What is shown where something is missing, and what can be done about it. */
 export function notice(text, hint) {
   return h("div", { class: "notice", role: "status" }, h("p", {}, text), hint ? h("p", { class: "quiet" }, hint) : null);

@@ -4,7 +4,7 @@ import { json, listen, of } from "./api.js";
 import { chart } from "./chart.js";
 import { codebookPanel } from "./codebook.js";
 import { History, returns } from "./curves.js";
-import { coalesced, h, notice, slider } from "./dom.js";
+import { coalesced, h, notice, paced, slider } from "./dom.js";
 import { dreamPanel } from "./dream.js";
 import { episodesPanel } from "./episodes.js";
 import { clock, duration, number, percent, words } from "./format.js";
@@ -70,6 +70,9 @@ export function runView(name, firstTab) {
     made.get(current)?.draw?.();
   });
 
+  // The training on the same machine needs the processor more than its picture does.
+  const follow = paced(draw, 2000);
+
   async function refresh() {
     try {
       state.details = await json(of(name));
@@ -93,7 +96,7 @@ export function runView(name, firstTab) {
         state.summary = event.summary;
         refresh();
       }
-      draw();
+      follow();
     },
     broken(why) {
       state.broken = why;
