@@ -28,10 +28,10 @@ fn a_watcher_takes_less_than_two_percent() {
     let run = place.path().join("runs/one");
     std::fs::create_dir_all(place.path().join("runs")).unwrap();
     let server = Server::watch(&place.path().join("runs"), "");
-    // Epochs of some seconds, as those of real runs have at least; the preset's own are many a second.
+    // Epochs of about a second, as short as those of a real run may be; the preset's own are many a second.
     let settings = "--set train.epochs=100000 --set collect.epochs=60 --set evaluate.every=0 \
                     --set world_model.optimise.start_after=0 \
-                    --set world_model.optimise.steps_per_epoch=1000";
+                    --set world_model.optimise.steps_per_epoch=300";
     let mut training = Training::start(&mut debug_run(&run, settings));
     while !run.join("metrics.jsonl").exists() {
         std::thread::yield_now();
