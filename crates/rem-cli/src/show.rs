@@ -129,7 +129,13 @@ fn summary(phase: &str, values: &[(&str, f64)]) -> String {
     let names: &[&str] = match phase {
         "collect" => &["mean_return"],
         "tokenizer" => &["reconstruction", "explained", "codes_alive"],
-        "world_model" => &["observations", "rewards", "ends"],
+        "world_model" => &[
+            "observations",
+            "fresh_observations",
+            "rewards",
+            "fresh_rewards",
+            "ends",
+        ],
         "actor_critic" => &["dream_return", "entropy"],
         _ => &[],
     };

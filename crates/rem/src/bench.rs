@@ -269,7 +269,8 @@ impl Workload {
             Phase::Tokenizer => 3.0 * tokenizer_products(c),
             Phase::TokenizerPerceptual => 3.0 * tokenizer_products(c) + 3.0 * vgg_products(c),
             Phase::WorldModel => {
-                let predicted = 1.0 - c.world_model.context as f64 / c.train.horizon as f64;
+                let first = c.world_model.first_observation();
+                let predicted = 1.0 - first as f64 / c.train.horizon as f64;
                 let k = c.tokens_per_obs() as f64;
                 let layers = layer_products(c) * (k + 1.0 + predicted * k);
                 3.0 * (layers + predicted * k * head_products(c))

@@ -191,8 +191,8 @@ pub struct Tokenizer {
 pub enum Sight {
     /// Nearly all of it: every convolution is 3x3.
     Wide,
-    /// The code's own cell and a bit to the right of and below it: convolutions behind a downsampling are 1x1, and
-    /// each position is normalised by itself.
+    /// The code's own cell and not a pixel beside it: a downsampling takes in the four positions that it makes one of,
+    /// every other convolution is 1x1, and each position is normalised by itself.
     Narrow,
 }
 
@@ -229,6 +229,7 @@ pub struct WorldModel {
     pub feed_forward: usize,
     pub dropout: f64,
     pub context: usize,
+    pub learn_from: usize,
     pub decay: DecayRates,
     pub activation: Activation,
     pub rewards: Rewards,
@@ -236,8 +237,9 @@ pub struct WorldModel {
     pub optimise: Optimise,
 }
 
-/// From which step of a segment on the world model learns rewards and ends. A dream's first step reads
-/// them at the last step of the context, which the published program never trains.
+/// From which step of a segment on the world model learns rewards and ends; "context" is what lies before the first
+/// observation that is learned ([`WorldModel::first_observation`]). A dream's first step reads them at the last step of
+/// the context, which the published program never trains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeLoss {
@@ -256,11 +258,19 @@ impl WorldModel {
         }
     }
 
+    /// The first observation of a segment that is learned.
+    pub fn first_observation(&self) -> usize {
+        match self.learn_from {
+            0 => self.context,
+            first => first,
+        }
+    }
+
     /// The first step of a segment whose reward and end are learned; it must be a real one.
     pub fn first_outcome(&self) -> usize {
         match self.outcome_loss {
-            OutcomeLoss::AfterContext => self.context,
-            OutcomeLoss::FromContext => self.context - 1,
+            OutcomeLoss::AfterContext => self.first_observation(),
+            OutcomeLoss::FromContext => self.first_observation() - 1,
         }
     }
 }

@@ -225,7 +225,7 @@ impl Trainer {
         }
         for phase in Phase::ALL {
             if phase.settings(&self.config).learns_in(epoch) {
-                self.learn(phase, epoch, listener)?;
+                self.learn(phase, epoch, steps_before, listener)?;
             }
         }
         if self.evaluates(epoch) {
@@ -287,7 +287,13 @@ impl Trainer {
         self.phase_done(epoch, "collect", steps, started, &values, listener)
     }
 
-    fn learn(&mut self, phase: Phase, epoch: u32, listener: Listener) -> Result<(), EpochError> {
+    fn learn(
+        &mut self,
+        phase: Phase,
+        epoch: u32,
+        first_new: usize,
+        listener: Listener,
+    ) -> Result<(), EpochError> {
         let settings = phase.settings(&self.config);
         let steps = settings.steps_per_epoch;
         let rate = settings.rate_in(epoch, self.config.train.epochs);
@@ -300,7 +306,7 @@ impl Trainer {
         let started = Instant::now();
         let learned = match phase {
             Phase::Tokenizer => self.train_tokenizer(epoch, listener),
-            Phase::WorldModel => self.train_world_model(epoch, listener),
+            Phase::WorldModel => self.train_world_model(epoch, first_new, listener),
             Phase::ActorCritic => self.train_actor_critic(epoch, listener),
         };
         let learned = learned.map_err(EpochError::Diverged)?;

@@ -22,6 +22,8 @@ pub struct WorldModel {
     head_rewards: Head,
     head_ends: Head,
     context: usize,
+    /// The first observation of a segment that is learned.
+    first_observation: usize,
     /// The first step of a segment whose reward and end are learned.
     first_outcome: usize,
     dropout: f64,
@@ -142,10 +144,19 @@ impl WorldModel {
             head_rewards: Head::new(width, reward_outputs, precision, device),
             head_ends: Head::new(width, 2, precision, device),
             context: config.context,
+            first_observation: config.first_observation(),
             first_outcome: config.first_outcome(),
             dropout: config.dropout,
             rewards: config.rewards,
             generation: config.generation(),
+        }
+    }
+
+    /// The same model, which drops nothing any more.
+    pub fn without_dropout(self) -> Self {
+        Self {
+            dropout: 0.0,
+            ..self
         }
     }
 
@@ -216,7 +227,7 @@ impl WorldModel {
         }
     }
 
-    /// The training losses; steps before the context length and padded steps carry none, but see
+    /// The training losses; what lies before the first observation to learn and padded steps carry none, but see
     /// [`config::OutcomeLoss`] for rewards and ends. `dropout_seed` tells which elements dropout drops.
     pub fn losses(
         &self,
@@ -225,7 +236,7 @@ impl WorldModel {
         dropout_seed: u64,
     ) -> WorldModelLosses {
         let [size, steps, k] = batch.tokens.dims();
-        let c = self.context;
+        let c = self.first_observation;
         let dropout = Dropout {
             p: self.dropout as f32,
             seed: dropout_seed,
@@ -348,12 +359,8 @@ mod tests {
     use crate::config::Config;
 
     /// One real step, then padding: reward 1 and the end of the episode.
-    fn losses(context: usize, outcome_loss: &str, real: usize) -> [f32; 3] {
-        let set = [
-            format!("world_model.context={context}"),
-            format!("world_model.outcome_loss={outcome_loss}"),
-        ];
-        let config = Config::load("debug", &set).unwrap();
+    fn losses(set: &[String], real: usize) -> [f32; 3] {
+        let config = Config::load("debug", set).unwrap();
         let sizes = WorldModelSizes {
             tokens_per_obs: 4,
             ..WorldModelSizes::of(&config, 2)
@@ -374,21 +381,38 @@ mod tests {
         [l.observations, l.rewards, l.ends].map(|t| t.into_scalar())
     }
 
+    fn after(context: usize, outcome_loss: &str) -> [String; 2] {
+        [
+            format!("world_model.context={context}"),
+            format!("world_model.outcome_loss={outcome_loss}"),
+        ]
+    }
+
     #[test]
     fn padded_and_context_steps_carry_no_loss() {
-        assert_eq!(losses(1, "after_context", 1), [0.0; 3]);
-        assert_eq!(losses(2, "after_context", 2), [0.0; 3]);
-        assert!(losses(1, "after_context", 2).iter().all(|l| *l > 0.0));
+        assert_eq!(losses(&after(1, "after_context"), 1), [0.0; 3]);
+        assert_eq!(losses(&after(2, "after_context"), 2), [0.0; 3]);
+        let learned = losses(&after(1, "after_context"), 2);
+        assert!(learned.iter().all(|l| *l > 0.0));
     }
 
     #[test]
     fn rewards_and_ends_are_learned_where_a_dream_first_reads_them() {
         for context in [1, 2] {
-            let [observations, rewards, ends] = losses(context, "from_context", context);
+            let set = after(context, "from_context");
+            let [observations, rewards, ends] = losses(&set, context);
             assert_eq!(observations, 0.0);
             assert!(rewards > 0.0 && ends > 0.0);
-            assert_eq!(losses(context, "from_context", context - 1), [0.0; 3]);
+            assert_eq!(losses(&set, context - 1), [0.0; 3]);
         }
+    }
+
+    /// Of a long context, too, the model learns its later observations where it is told to.
+    #[test]
+    fn a_longer_context_need_not_be_learned_less() {
+        let set = ["world_model.context=3", "world_model.learn_from=1"].map(String::from);
+        assert!(losses(&set, 2).iter().all(|l| *l > 0.0));
+        assert_eq!(losses(&set[..1], 3), [0.0; 3]);
     }
 
     /// Every network and every kind of embeddings gets better at segments that it sees again and again.

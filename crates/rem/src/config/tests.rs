@@ -104,6 +104,7 @@ fn mistakes_are_named_with_a_hint() {
         ("tokenizer.vocabulary=many", "`tokenizer.vocabulary`"),
         ("world_model.heads=5", "world_model.heads = 5"),
         ("world_model.context=0", "world_model.context = 0"),
+        ("world_model.learn_from=3", "world_model.learn_from = 3"),
         (
             "tokenizer.optimise.rate_falls_to=0",
             "tokenizer.optimise.rate_falls_to = 0",

@@ -69,6 +69,8 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         (0.0..1.0).contains(&w.dropout) => "world_model.dropout", w.dropout, "must be in [0, 1)";
         w.context >= 1 && w.context < c.train.horizon => "world_model.context", w.context,
             "must be at least 1 and below train.horizon";
+        w.learn_from <= w.context => "world_model.learn_from", w.learn_from,
+            "must be at most world_model.context, or 0 for just that";
 
         a.lstm > 0 => "actor_critic.lstm", a.lstm, "must be at least 1";
         a.burn_in >= 1 && a.burn_in + 1 >= w.context => "actor_critic.burn_in", a.burn_in,

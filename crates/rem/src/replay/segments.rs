@@ -1,5 +1,7 @@
 //! Windows over episodes: padded on the right for the world model, on the left for the controller.
 
+use std::ops::Range;
+
 use rand::{Rng, RngExt};
 
 use super::{Replay, StepId};
@@ -62,6 +64,28 @@ impl Replay {
         self.sample_segments(count, length, min_real, rng, |nth| {
             first_start + i64::from(nth)
         })
+    }
+
+    /// Windows side by side over the steps from place `first` on (places count through all episodes): each begins at such
+    /// a step and has at least `min_real` of its episode; padded on the right.
+    pub fn windows_since(&self, first: usize, length: usize, min_real: usize) -> Vec<Segment> {
+        let fresh = |episode: u32| {
+            let start = self.episode_starts[episode as usize] as usize;
+            first.saturating_sub(start)..self.episode_steps(episode)
+        };
+        (0..self.episodes() as u32)
+            .flat_map(|episode| {
+                let Range { start, end } = fresh(episode);
+                (start..end)
+                    .step_by(length)
+                    .take_while(move |at| at + min_real <= end)
+                    .map(move |at| Segment {
+                        episode,
+                        start: at as i64,
+                        length: length as u32,
+                    })
+            })
+            .collect()
     }
 
     /// Both directions have `n - min_real + 1` valid windows in an episode of `n` steps;
@@ -239,6 +263,22 @@ mod tests {
                 .sample_forward(1, 8, 1, &mut rng(0))
                 .is_none()
         );
+    }
+
+    #[test]
+    fn windows_since_a_step_cover_what_came_after_it_once() {
+        let replay = replay_of(&[5, 7, 2, 4]);
+        let windows = |first, min_real| -> Vec<(u32, i64)> {
+            let windows = replay.windows_since(first, 3, min_real);
+            windows.iter().map(|w| (w.episode, w.start)).collect()
+        };
+        // From the third step of the second episode on.
+        assert_eq!(windows(7, 1), [(1, 2), (1, 5), (2, 0), (3, 0), (3, 3)]);
+        // What is too short is left out.
+        assert_eq!(windows(7, 2), [(1, 2), (1, 5), (2, 0), (3, 0)]);
+        assert_eq!(windows(7, 3), [(1, 2), (3, 0)]);
+        assert_eq!(windows(17, 1), [(3, 3)]);
+        assert_eq!(windows(18, 1), [], "nothing is new");
     }
 
     #[test]

@@ -60,6 +60,14 @@ fn position_norm(norm: &GroupNorm, x: Tensor<4>) -> Tensor<4> {
     unit * gamma.reshape([1, 1, 1, -1]) + beta.reshape([1, 1, 1, -1])
 }
 
+/// Four neighbours become one position, their channels behind each other: `[n, h, w, c]` -> `[n, h / 2, w / 2, 4 c]`.
+fn fold_neighbours(x: Tensor<4>) -> Tensor<4> {
+    let [n, h, w, c] = x.dims();
+    x.reshape([n, h / 2, 2, w / 2, 2, c])
+        .swap_dims(2, 3)
+        .reshape([n, h / 2, w / 2, 4 * c])
+}
+
 impl Encoder {
     pub(super) fn new(config: &config::Tokenizer, device: &Device) -> Self {
         let width = |level: usize| config.channels << level;
@@ -68,16 +76,20 @@ impl Encoder {
             Sight::Wide => conv3(from, to, device),
             Sight::Narrow => conv1(from, to, device),
         };
+        let down = |from, to| match config.sight {
+            // Padded on the right and at the bottom only.
+            Sight::Wide => Conv2dConfig::new([from, to], [3, 3])
+                .with_stride([2, 2])
+                .with_padding(PaddingConfig2d::Explicit(0, 0, 1, 1))
+                .init(device),
+            Sight::Narrow => conv1(4 * from, to, device),
+        };
         Self {
-            in_conv: conv3(3, width(0), device),
+            in_conv: seeing(3, width(0)),
             blocks: (0..levels)
                 .map(|l| EncoderBlock {
                     norm: norm(width(l), device),
-                    // Padded on the right and at the bottom only.
-                    down: Conv2dConfig::new([width(l), width(l + 1)], [3, 3])
-                        .with_stride([2, 2])
-                        .with_padding(PaddingConfig2d::Explicit(0, 0, 1, 1))
-                        .init(device),
+                    down: down(width(l), width(l + 1)),
                     conv: seeing(width(l + 1), width(l + 1)),
                 })
                 .collect(),
@@ -90,23 +102,26 @@ impl Encoder {
     /// `[frames, size, size, 3]` -> `[frames, grid, grid, embedding]`
     pub(super) fn forward(&self, frames: Tensor<4>, precision: Precision) -> Tensor<4> {
         let plain = |c: &Conv2d, kind, x| conv(c, kind, Activation::None, x, precision);
-        let normed = |norm: &GroupNorm, c: &Conv2d, kind, x| match self.sight {
-            Sight::Wide => norm_conv(norm, c, kind, x, precision),
-            Sight::Narrow => {
-                let x = position_norm(norm, x);
-                conv(c, kind, Activation::Silu, x, precision)
-            }
+        let pointwise = |c: &Conv2d, x| {
+            let kind = ConvKind::Pointwise;
+            conv(c, kind, Activation::Silu, x, precision)
         };
         let seeing = match self.sight {
             Sight::Wide => ConvKind::Same,
             Sight::Narrow => ConvKind::Pointwise,
         };
-        let mut x = plain(&self.in_conv, ConvKind::Same, frames);
-        for block in &self.blocks {
-            x = normed(&block.norm, &block.down, ConvKind::Down, x);
-            x = plain(&block.conv, seeing, x);
+        let mut x = plain(&self.in_conv, seeing, frames);
+        for EncoderBlock { norm, down, conv } in &self.blocks {
+            x = match self.sight {
+                Sight::Wide => norm_conv(norm, down, ConvKind::Down, x, precision),
+                Sight::Narrow => pointwise(down, fold_neighbours(position_norm(norm, x))),
+            };
+            x = plain(conv, seeing, x);
         }
-        normed(&self.out_norm, &self.out_conv, seeing, x)
+        match self.sight {
+            Sight::Wide => norm_conv(&self.out_norm, &self.out_conv, seeing, x, precision),
+            Sight::Narrow => pointwise(&self.out_conv, position_norm(&self.out_norm, x)),
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::config::{CodebookStart, Config, Optimise, Reconstruction};
 use crate::imagination::imagine;
 use crate::optimiser::NotFinite;
 use crate::seeds::Purpose;
-use crate::tokenizer::{CodeUse, move_codes};
+use crate::tokenizer::{CodeUse, Tokenizer, move_codes};
 use crate::weights::{Array, Arrays};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +100,8 @@ fn too_little(what: &str) -> Learned {
 const PLATEAU: f64 = 0.5;
 /// Steps after which a tokenizer should be off the plateau.
 const PLATEAU_STEPS: u64 = 600;
+/// Of an epoch's new steps the world model foretells at most so many windows.
+const FORETOLD_WINDOWS: usize = 64;
 
 impl Trainer {
     pub(super) fn train_tokenizer(
@@ -207,9 +209,11 @@ impl Trainer {
         self.agent.tokenizer = self.agent.tokenizer.clone().with_codes(codes);
     }
 
+    /// `first_new` is the first step of the replay that no epoch has learned from yet.
     pub(super) fn train_world_model(
         &mut self,
         epoch: u32,
+        first_new: usize,
         listener: Listener,
     ) -> Result<Learned, Diverged> {
         let config = self.config.world_model.clone();
@@ -220,6 +224,7 @@ impl Trainer {
             .seed_device(&self.device, epoch, Purpose::WorldModel);
         let tokenizer = self.agent.tokenizer.valid();
         let codes = tokenizer.codes();
+        let foretold = self.foretell(&tokenizer, first_new);
         let mut means = Means::default();
         for step in 0..settings.steps_per_epoch {
             let segments = self.replay.sample_forward(
@@ -259,10 +264,41 @@ impl Trainer {
             ]);
             listener(Event::Step { done: step + 1 });
         }
+        let mut values = means.take();
+        values.extend(foretold);
         Ok(Learned {
-            values: means.take(),
+            values,
             warnings: vec![],
         })
+    }
+
+    /// The world model's losses on the steps from `first_new` on, before it learns from them: what it knows of the game
+    /// and not of the replay. Nothing, where there are no such steps.
+    fn foretell(&mut self, tokenizer: &Tokenizer, first_new: usize) -> Vec<(&'static str, f64)> {
+        let config = &self.config.world_model;
+        let (batch, horizon) = (config.optimise.batch, self.config.train.horizon);
+        let min_real = config.first_observation() + 1;
+        let mut windows = self.replay.windows_since(first_new, horizon, min_real);
+        let every = windows.len().div_ceil(FORETOLD_WINDOWS).max(1);
+        windows = windows.into_iter().step_by(every).collect();
+        let model = self.agent.world_model.valid().without_dropout();
+        let codes = tokenizer.codes();
+        let mut sums = [0.0; 3];
+        for windows in windows.chunks(batch) {
+            let steps = self.token_source(tokenizer).segments(windows, horizon);
+            let losses = model.losses(&codes, &steps, 0);
+            let losses = [&losses.observations, &losses.rewards, &losses.ends];
+            for (sum, loss) in sums.iter_mut().zip(losses) {
+                *sum += windows.len() as f64 * scalar(loss);
+            }
+        }
+        let names = ["fresh_observations", "fresh_rewards", "fresh_ends"];
+        let means = sums.map(|sum| sum / windows.len() as f64);
+        names
+            .into_iter()
+            .zip(means)
+            .filter(|_| !windows.is_empty())
+            .collect()
     }
 
     pub(super) fn train_actor_critic(
@@ -341,10 +377,7 @@ impl Trainer {
         (u64::from(self.epoch) << 40) | self.optimisers.tokenizer.steps()
     }
 
-    fn token_source<'a>(
-        &'a mut self,
-        tokenizer: &'a crate::tokenizer::Tokenizer,
-    ) -> TokenSource<'a> {
+    fn token_source<'a>(&'a mut self, tokenizer: &'a Tokenizer) -> TokenSource<'a> {
         TokenSource {
             tokenizer,
             generation: self.token_generation(),
