@@ -166,4 +166,10 @@ fn every_phase_has_one_line_from_its_start_on() {
         count += 1;
     }
     assert_eq!(count, 9);
+    // The last epoch collects nothing: there is nothing new to try the world model on.
+    let world_model = metrics.lines().filter(|l| l.contains("\"world_model\""));
+    let tried: Vec<bool> = world_model
+        .map(|line| line.contains("\"fresh_rewards\":"))
+        .collect();
+    assert_eq!(tried, [true, true, false]);
 }
