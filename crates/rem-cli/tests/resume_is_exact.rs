@@ -30,11 +30,13 @@ fn killed_in_the_middle_of_an_epoch_twice() {
     assert_same(&lasting_files(&dir), &whole);
 }
 
-/// Every way to dream and every controller of the paper's ablations.
+/// Every way to see and to dream and every controller of the paper's ablations.
 #[test]
 fn killed_in_every_mode() {
     let modes = [
         "--set world_model.pop_mode=one_call",
+        "--set tokenizer.sight=narrow --set tokenizer.quantiser_convs=false --set tokenizer.codebook_start=data \
+         --set tokenizer.revive_after=1",
         "--set world_model.architecture=retnet",
         "--set world_model.architecture=transformer --set world_model.embeddings=own",
         "--set actor_critic.inputs=codes --set actor_critic.burn_in_inputs=observations",

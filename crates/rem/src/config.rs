@@ -191,8 +191,7 @@ pub struct Tokenizer {
 pub enum Sight {
     /// Nearly all of it: every convolution is 3x3.
     Wide,
-    /// The code's own cell and not a pixel beside it: a downsampling takes in the four positions that it makes one of,
-    /// every other convolution is 1x1, and each position is normalised by itself.
+    /// The code's own cell and not a pixel beside it, through a linear map that whitens its pixels and does not learn.
     Narrow,
 }
 
@@ -307,6 +306,8 @@ pub struct ActorCritic {
     pub lambda: f64,
     pub entropy: f64,
     pub after_end: AfterEnd,
+    /// The value of having ended, in the controller's returns and nowhere else; discounted as any other value.
+    pub end_value: f64,
     pub optimise: Optimise,
 }
 

@@ -29,8 +29,8 @@ pub use time_limit::TimeLimit;
 /// The built-in games, by the names [`make`] takes.
 pub const GAMES: &[&str] = &["catch", "paddle", "crossing"];
 
-/// The frame sizes the built-in games can be drawn at: whole pixels per cell, and what the tokenizer can halve down.
-pub const FRAME_SIZES: &[usize] = &[32, 64];
+/// The frame sizes there are: whole pixels per cell of the built-in games, and what the tokenizer can halve down.
+pub const FRAME_SIZES: &[usize] = &[32, 48, 64];
 
 /// What a step did to the episode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -321,22 +321,32 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_64_are_frames_of_32_twice_as_large() {
+    fn larger_frames_show_the_same() {
         for game in GAMES {
             let see = |size| {
                 let mut env = start(game, size, 3, true);
                 assert_eq!(env.frame_size(), size);
                 watch(&mut env, &mut ChaCha8Rng::seed_from_u64(4), 100)
             };
-            for (small, large) in see(32).iter().zip(see(64)) {
-                assert_eq!(small.frame.len(), 32 * 32 * 3);
-                let doubled: Vec<u8> = (0..64 * 64)
-                    .flat_map(|i| {
-                        let pixel = i / 64 / 2 * 32 + i % 64 / 2;
-                        small.frame[pixel * 3..][..3].to_vec()
-                    })
-                    .collect();
-                assert!(doubled == large.frame, "{game}");
+            // Games are 8x8 cells of one colour each.
+            let cells = |frame: &[u8], size: usize| -> Vec<u8> {
+                assert_eq!(frame.len(), size * size * 3);
+                let at = |i: usize| (i / 8 * size + i % 8) * size / 8;
+                (0..64)
+                    .flat_map(|i| frame[at(i) * 3..][..3].to_vec())
+                    .collect()
+            };
+            let small = see(32);
+            for size in FRAME_SIZES {
+                for (small, large) in small.iter().zip(see(*size)) {
+                    let drawn: Vec<u8> = (0..size * size)
+                        .flat_map(|i| {
+                            let cell = i / size * 8 / size * 8 + i % size * 8 / size;
+                            cells(&small.frame, 32)[cell * 3..][..3].to_vec()
+                        })
+                        .collect();
+                    assert!(drawn == large.frame, "{game} at {size}");
+                }
             }
         }
     }
@@ -407,8 +417,8 @@ mod tests {
         let all = "the built-in games are catch, paddle, crossing; those of Atari are alien, ";
         assert!(error("chess at night", 64, 40).hint().starts_with(all));
         assert!(matches!(
-            error("catch", 48, 40),
-            EnvError::BadSize { size: 48 }
+            error("catch", 40, 40),
+            EnvError::BadSize { size: 40 }
         ));
         assert!(matches!(error("catch", 64, 0), EnvError::NoSteps));
     }

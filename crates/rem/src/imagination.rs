@@ -318,6 +318,7 @@ impl Rollout {
                 row,
                 config.discount as f32,
                 config.lambda as f32,
+                config.end_value as f32,
             );
             returns.extend_from_slice(&g[..used]);
             let over = self.ends[b].iter().scan(false, |over, end| {

@@ -83,6 +83,7 @@ fn combinations_without_sense_are_refused_with_the_reason() {
             "world_model.architecture=transformer world_model.decay=powers_of_two",
             "a Transformer has none",
         ),
+        ("tokenizer.sight=narrow", "what they see is fixed"),
         ("actor_critic.inputs=codes", "takes no actions in"),
         ("actor_critic.inputs=pixels", "takes no actions in"),
     ];
@@ -105,6 +106,8 @@ fn mistakes_are_named_with_a_hint() {
         ("world_model.heads=5", "world_model.heads = 5"),
         ("world_model.context=0", "world_model.context = 0"),
         ("world_model.learn_from=3", "world_model.learn_from = 3"),
+        ("env.frame_size=40", "env.frame_size = 40"),
+        ("actor_critic.end_value=1e300", "actor_critic.end_value = "),
         (
             "tokenizer.optimise.rate_falls_to=0",
             "tokenizer.optimise.rate_falls_to = 0",

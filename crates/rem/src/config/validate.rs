@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use super::{Architecture, BurnInInputs, Config, ControllerInputs, DecayRates, PopMode};
+use super::{Architecture, BurnInInputs, Config, ControllerInputs, DecayRates, PopMode, Sight};
+use crate::env::FRAME_SIZES;
 use crate::error::{Error, Result};
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
@@ -32,7 +33,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
     let unit = 0.0..=1.0;
     require! {
         c.threads <= 1024 => "threads", c.threads, "must be at most 1024";
-        env.frame_size == 32 || env.frame_size == 64 => "env.frame_size", env.frame_size, "must be 32 or 64";
+        FRAME_SIZES.contains(&env.frame_size) => "env.frame_size", env.frame_size, "must be 32, 48 or 64";
         env.max_steps.train > 0 => "env.max_steps.train", env.max_steps.train, "must be at least 1";
         env.max_steps.test > 0 => "env.max_steps.test", env.max_steps.test, "must be at least 1";
         env.atari.frame_skip > 0 => "env.atari.frame_skip", env.atari.frame_skip, "must be at least 1";
@@ -77,6 +78,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             "must be at least 1 and reach back over world_model.context";
         unit.contains(&a.discount) => "actor_critic.discount", a.discount, "must be in [0, 1]";
         unit.contains(&a.lambda) => "actor_critic.lambda", a.lambda, "must be in [0, 1]";
+        (a.end_value as f32).is_finite() => "actor_critic.end_value", a.end_value, "must be a finite number";
         a.entropy >= 0.0 => "actor_critic.entropy", a.entropy, "must not be negative";
     }
     for (name, o) in [
@@ -102,7 +104,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
 
 /// Values that are right by themselves but not together.
 fn makes_sense(c: &Config) -> Result<()> {
-    let (w, a) = (&c.world_model, &c.actor_critic);
+    let (t, w, a) = (&c.tokenizer, &c.world_model, &c.actor_critic);
     let refuse = |message: String, hint: &str| Err(Error::config(message, hint));
     if w.architecture != Architecture::Pop && w.pop_mode != PopMode::TwoCalls {
         return refuse(
@@ -119,6 +121,14 @@ fn makes_sense(c: &Config) -> Result<()> {
             "`world_model.decay = powers_of_two` is about retention, and a Transformer has none"
                 .into(),
             "leave world_model.decay at log_spaced, or set world_model.architecture=retnet",
+        );
+    }
+    if t.sight == Sight::Narrow && t.quantiser_convs {
+        return refuse(
+            "`tokenizer.quantiser_convs = true` would let codes learn to look elsewhere, and with `tokenizer.sight = \
+             narrow` what they see is fixed"
+                .into(),
+            "add `--set tokenizer.quantiser_convs=false`",
         );
     }
     let takes_actions = match a.inputs {

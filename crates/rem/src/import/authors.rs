@@ -157,17 +157,21 @@ pub fn tokenizer(arrays: Arrays) -> Result<Arrays, String> {
         let name = match parts {
             ["embedding", "weight"] => "codebook".to_string(),
             [conv @ ("pre_quant_conv" | "post_quant_conv"), part] => format!("{conv}.{part}"),
-            [net, "in_conv", part] => format!("{net}.in_conv.{part}"),
-            [net, "blocks", i, "0", part] => format!("{net}.blocks.{i}.norm.{}", norm_part(part)?),
+            [net, "in_conv", part] => format!("{net}.Wide.in_conv.{part}"),
+            [net, "blocks", i, "0", part] => {
+                format!("{net}.Wide.blocks.{i}.norm.{}", norm_part(part)?)
+            }
             ["encoder", "blocks", i, "2", "conv", part] => {
-                format!("encoder.blocks.{i}.down.{part}")
+                format!("encoder.Wide.blocks.{i}.down.{part}")
             }
-            ["decoder", "blocks", i, "2", "conv", part] => format!("decoder.blocks.{i}.up.{part}"),
-            [net, "blocks", i, "3", part] => format!("{net}.blocks.{i}.conv.{part}"),
+            ["decoder", "blocks", i, "2", "conv", part] => {
+                format!("decoder.Wide.blocks.{i}.up.{part}")
+            }
+            [net, "blocks", i, "3", part] => format!("{net}.Wide.blocks.{i}.conv.{part}"),
             [net, "out_conv" | "out_block", "0", part] => {
-                format!("{net}.out_norm.{}", norm_part(part)?)
+                format!("{net}.Wide.out_norm.{}", norm_part(part)?)
             }
-            [net, "out_conv" | "out_block", "2", part] => format!("{net}.out_conv.{part}"),
+            [net, "out_conv" | "out_block", "2", part] => format!("{net}.Wide.out_conv.{part}"),
             _ => return None,
         };
         Some((name, false))

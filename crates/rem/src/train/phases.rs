@@ -3,17 +3,20 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 
-use rand::RngExt;
+use rand::{Rng, RngExt};
 
 use super::{Event, Listener, Trainer};
 use crate::actor_critic;
 use crate::batch::{self, TokenSource, host_tokens};
-use crate::config::{CodebookStart, Config, Optimise, Reconstruction};
-use crate::imagination::imagine;
+use crate::config::{CodebookStart, Config, Optimise, Reconstruction, Sight};
+use crate::imagination::{host_ints, imagine};
 use crate::optimiser::NotFinite;
 use crate::seeds::Purpose;
 use crate::tokenizer::{CodeUse, Tokenizer, move_codes};
 use crate::weights::{Array, Arrays};
+
+/// Frames that a narrow encoder and its codes are fitted to.
+const FITTED_FRAMES: usize = 400;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -115,20 +118,9 @@ impl Trainer {
         let mut used = CodeUse::new(config.vocabulary);
         let (mut means, mut revived) = (Means::default(), 0);
         for step in 0..settings.steps_per_epoch {
-            let ids = self.replay.sample_frames(settings.batch, &mut rng);
-            let pixels = ids.iter().map(|id| self.replay.frame(*id));
-            let frames = batch::frames(pixels, self.config.env.frame_size, &self.device);
-            if self.optimisers.tokenizer.steps() == 0
-                && config.codebook_start == CodebookStart::Data
-            {
-                let all: Vec<usize> = (0..config.vocabulary).collect();
-                let latents = self.agent.tokenizer.valid().latent_rows(frames.clone());
-                self.set_codes(move_codes(
-                    self.agent.tokenizer.codes(),
-                    &all,
-                    latents,
-                    &mut rng,
-                ));
+            let frames = self.sample_frames(settings.batch, &mut rng);
+            if self.optimisers.tokenizer.steps() == 0 {
+                self.start_tokenizer(&frames, &mut rng);
             }
             let losses = self.agent.tokenizer.losses(
                 frames.clone(),
@@ -158,9 +150,7 @@ impl Trainer {
             if config.revive_after > 0 {
                 let dead = used.take_dead(config.revive_after);
                 if !dead.is_empty() {
-                    revived += dead.len();
-                    let codes = self.agent.tokenizer.codes();
-                    self.set_codes(move_codes(codes, &dead, losses.latents, &mut rng));
+                    revived += self.revive(dead, losses.latents, &mut rng);
                 }
             }
             let baseline = mean_frame_error(frames, config.reconstruction);
@@ -205,11 +195,54 @@ impl Trainer {
         Ok(Learned { values, warnings })
     }
 
+    fn sample_frames(&self, count: usize, rng: &mut impl Rng) -> Tensor<4> {
+        let ids = self.replay.sample_frames(count, rng);
+        let pixels = ids.iter().map(|id| self.replay.frame(*id));
+        batch::frames(pixels, self.config.env.frame_size, &self.device)
+    }
+
+    /// Lets a tokenizer that has not learned yet start from what the game looks like, where the config wants that: from
+    /// the first batch, or, where every frame adds to what is fitted, from more.
+    fn start_tokenizer(&mut self, first_batch: &Tensor<4>, rng: &mut impl Rng) {
+        let config = self.config.tokenizer.clone();
+        let frames = match config.sight {
+            Sight::Wide => first_batch.clone(),
+            Sight::Narrow => self.sample_frames(FITTED_FRAMES, rng),
+        };
+        let tokenizer = self.agent.tokenizer.clone().fitted_to(frames.clone());
+        self.agent.tokenizer = tokenizer;
+        if config.codebook_start == CodebookStart::Data {
+            let all: Vec<usize> = (0..config.vocabulary).collect();
+            let latents = self.agent.tokenizer.valid().latent_rows(frames);
+            let codes = self.agent.tokenizer.codes();
+            self.set_codes(move_codes(codes, &all, latents, rng));
+        }
+    }
+
+    /// Moves dead codes to where the others draw worst; returns how many. `latents` are those of the last batch.
+    fn revive(&mut self, mut dead: Vec<usize>, latents: Tensor<2>, rng: &mut impl Rng) -> usize {
+        let codes = self.agent.tokenizer.codes();
+        let latents = match self.config.tokenizer.sight {
+            Sight::Wide => latents,
+            // A batch of cells shows little that is not drawn well already; and what a code stood for is still there
+            // to be met again, as no encoder learns: only codes that none of many cells needs may go.
+            Sight::Narrow => {
+                let frames = self.sample_frames(FITTED_FRAMES, rng);
+                let latents = self.agent.tokenizer.valid().latent_rows(frames);
+                let needed = host_ints(rem_kernels::nearest(latents.clone(), codes.clone()));
+                dead.retain(|code| !needed.contains(&(*code as i64)));
+                latents
+            }
+        };
+        self.set_codes(move_codes(codes, &dead, latents, rng));
+        dead.len()
+    }
+
     fn set_codes(&mut self, codes: Tensor<2>) {
         self.agent.tokenizer = self.agent.tokenizer.clone().with_codes(codes);
     }
 
-    /// `first_new` is the first step of the replay that no epoch has learned from yet.
+    /// `first_new` is the first step of the replay that this epoch has collected.
     pub(super) fn train_world_model(
         &mut self,
         epoch: u32,

@@ -66,6 +66,7 @@ fn forward_returns_losses_and_gradients(golden: &Golden) {
                 &flat[row],
                 config.discount as f32,
                 config.lambda as f32,
+                config.end_value as f32,
             )
         })
         .collect();
