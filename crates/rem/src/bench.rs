@@ -8,13 +8,14 @@ use rand::{Rng, RngExt};
 
 use crate::actor_critic;
 use crate::agent::Agent;
-use crate::config::{self, Config};
+use crate::config::{self, Config, Sight};
 use crate::error::Result;
 use crate::imagination::{Dream, DreamStarts, imagine};
 use crate::optimiser::AdamW;
 use crate::optimiser::DecayGroup;
 use crate::sampling::sample;
 use crate::seeds::Seeds;
+use crate::tokenizer::cell_width;
 use crate::tokenizer::lpips::Lpips;
 use crate::world_model::TokenBatch;
 
@@ -329,6 +330,12 @@ fn controller_products(c: &Config) -> f64 {
 fn tokenizer_products(c: &Config) -> f64 {
     let t = &c.tokenizer;
     let size = c.env.frame_size as f64;
+    let k = c.tokens_per_obs() as f64;
+    if t.sight == Sight::Narrow {
+        let (pixels, width) = (3.0 * size * size / k, t.embedding as f64);
+        let hidden = cell_width(t) as f64;
+        return k * (pixels * width + width * hidden + hidden * pixels);
+    }
     let (first, width) = (t.channels as f64, t.embedding as f64);
     let (mut encoder, mut decoder) = (27.0 * first * size * size, 27.0 * first * size * size);
     for level in 0..t.downsamplings {
@@ -341,7 +348,6 @@ fn tokenizer_products(c: &Config) -> f64 {
         decoder += 9.0 * large * large * (2.0 * from * from + from * from);
     }
     let last = first * f64::powi(2.0, t.downsamplings as i32);
-    let k = c.tokens_per_obs() as f64;
     encoder + decoder + 2.0 * k * 9.0 * last * width + 2.0 * k * width * width
 }
 

@@ -365,6 +365,11 @@ impl Optimise {
     }
 }
 
+/// However an Atari game is spelled, it goes by one name.
+fn one_name(game: &str) -> String {
+    rem_ale::Game::named(game).map_or_else(|_| game.into(), |game| game.name.into())
+}
+
 impl Config {
     /// Presets laid over each other (`a` or `a,b,…`), what the game needs, and overrides (`key=value`, later
     /// ones win), validated.
@@ -375,9 +380,13 @@ impl Config {
             }
             Ok(table)
         };
-        let mut table = overlay::preset(preset)?;
-        let game = Self::from_table(assign_all(table.clone())?)?.env.game;
-        overlay::for_game(&mut table, &game);
+        let (mut table, mut games) = overlay::preset(preset)?;
+        let assigned = assign_all(table.clone())?;
+        let game = assigned.get("env").and_then(|env| env.get("game"));
+        let game = one_name(game.and_then(Value::as_str).unwrap_or_default());
+        if let Some(Value::Table(needed)) = games.remove(&game) {
+            overlay::lay_over(&mut table, needed);
+        }
         Self::from_table(assign_all(table)?)
     }
 
@@ -398,10 +407,7 @@ impl Config {
     fn from_table(table: Table) -> Result<Self> {
         let mut config: Self = serde_path(Value::Table(table))?;
         validate::validate(&config)?;
-        // However an Atari game is spelled, it goes by one name.
-        if let Ok(game) = rem_ale::Game::named(&config.env.game) {
-            config.env.game = game.name.into();
-        }
+        config.env.game = one_name(&config.env.game);
         Ok(config)
     }
 

@@ -48,7 +48,7 @@ pub fn norm_conv(
 }
 
 /// What a norm multiplies by, and what it adds.
-pub fn scale_and_shift(norm: &GroupNorm) -> (Tensor<1>, Tensor<1>) {
+fn scale_and_shift(norm: &GroupNorm) -> (Tensor<1>, Tensor<1>) {
     let of = |p: &Option<burn::module::Param<Tensor<1>>>| {
         let p = p.as_ref().expect("made with scale and shift");
         p.val()

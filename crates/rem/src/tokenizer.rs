@@ -14,6 +14,7 @@ mod codebook;
 mod conv_nets;
 pub mod lpips;
 
+pub(crate) use cell_nets::cell_width;
 use cell_nets::{CellDecoder, CellEncoder};
 pub use codebook::{CodeUse, move_codes};
 use conv_nets::{ConvDecoder, ConvEncoder};

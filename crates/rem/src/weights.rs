@@ -42,7 +42,7 @@ impl Array {
     }
 }
 
-/// Arrays by the path of their parameter, such as `encoder.blocks.0.norm.gamma`.
+/// Arrays by the path of their parameter, such as `encoder.Wide.blocks.0.norm.gamma`.
 pub type Arrays = BTreeMap<String, Array>;
 
 /// Copies a module's parameters to the host.

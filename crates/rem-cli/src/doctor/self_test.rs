@@ -13,10 +13,10 @@ use serde_json::{Map, Value};
 use super::Finding::{self, Fine, Note, Wrong};
 
 /// The metrics of `rem train --preset debug --seed 1 --set precision=f32 --set tokenizer.perceptual=off --device flex`.
-/// Every phase is in them, and with AVX2 or more they are the same to the last digit for any number of threads.
+/// Every phase is in them, and with AVX-512 they are the same to the last digit for any number of threads.
 const RECORDED: &str = include_str!("recorded.jsonl");
 
-/// Without AVX2 the largest difference is 2e-6 of the value.
+/// Without any vectors the largest difference is 2e-6 of the value.
 const TOLERANCE: f64 = 1e-4;
 /// Of losses in mixed precision from those in f32, where 4e-3 was measured.
 const MIXED_TOLERANCE: f64 = 0.02;

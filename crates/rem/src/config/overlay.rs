@@ -8,9 +8,15 @@ use crate::error::{Error, Result};
 /// In a preset: the name of the one that it lies over, if that is not the base preset.
 const OVER: &str = "over";
 
-/// The base preset with the named ones (`a` or `a,b,…`) laid over it in turn. The first brings what it lies
-/// over itself; the others lie over what was named before them.
-pub(super) fn preset(names: &str) -> Result<Table> {
+/// In a preset: what single games need with it, by their names.
+const OF_GAMES: &str = "games";
+
+/// What single games need whatever the preset.
+const GAMES: &str = include_str!("../../../../configs/games.toml");
+
+/// The base preset with the named ones (`a` or `a,b,…`) laid over it in turn, and what single games need of it beyond that,
+/// by their names. The first brings what it lies over itself; the others lie over what was named before them.
+pub(super) fn preset(names: &str) -> Result<(Table, Table)> {
     let mut layers = Vec::new();
     for (i, name) in names.split(',').enumerate() {
         let mut layer = parsed(name.trim())?;
@@ -28,7 +34,11 @@ pub(super) fn preset(names: &str) -> Result<Table> {
     for layer in layers {
         lay_over(&mut table, layer);
     }
-    Ok(table)
+    let mut games: Table = GAMES.parse().expect("games.toml is valid TOML (tested)");
+    if let Some(Value::Table(of_games)) = table.remove(OF_GAMES) {
+        lay_over(&mut games, of_games);
+    }
+    Ok((table, games))
 }
 
 /// One preset as it was written.
@@ -44,18 +54,7 @@ fn parsed(name: &str) -> Result<Table> {
     Ok(text.parse().expect("presets are valid TOML (tested)"))
 }
 
-/// What single games need.
-const GAMES: &str = include_str!("../../../../configs/games.toml");
-
-/// Lays over the table what its game needs, if it needs anything.
-pub(super) fn for_game(table: &mut Table, game: &str) {
-    let mut games: Table = GAMES.parse().expect("games.toml is valid TOML (tested)");
-    if let Some(Value::Table(needed)) = games.remove(game) {
-        lay_over(table, needed);
-    }
-}
-
-fn lay_over(base: &mut Table, above: Table) {
+pub(super) fn lay_over(base: &mut Table, above: Table) {
     for (key, value) in above {
         match (base.get_mut(&key), value) {
             (Some(Value::Table(base)), Value::Table(above)) => lay_over(base, above),

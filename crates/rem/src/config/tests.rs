@@ -68,6 +68,29 @@ fn presets_lie_over_those_they_name_or_those_named_before_them() {
     }
 }
 
+/// A preset says what single games need with it; `games.toml` says what they need always.
+#[test]
+fn games_bring_what_they_need() {
+    let of = |preset: &str, set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
+        Config::load(preset, &set).unwrap()
+    };
+    let sight = |preset, game: &str| of(preset, &[&format!("env.game={game}")]).tokenizer.sight;
+    assert_eq!(sight("atari-laptop", "breakout"), Sight::Narrow);
+    // However it is spelled.
+    assert_eq!(sight("atari-laptop", "Breakout"), Sight::Narrow);
+    assert_eq!(sight("atari-laptop", "boxing"), Sight::Wide);
+    assert_eq!(sight("atari100k", "breakout"), Sight::Wide);
+    assert_eq!(sight("atari-laptop,ablation-none", "breakout"), Sight::Narrow);
+    for preset in ["atari-laptop", "atari100k"] {
+        let freeway = of(preset, &["env.game=freeway"]);
+        assert_eq!(freeway.collect.temperature, 0.01, "{preset}");
+    }
+    // What is set by hand wins.
+    let set = ["env.game=breakout", "tokenizer.vocabulary=99"];
+    assert_eq!(of("atari-laptop", &set).tokenizer.vocabulary, 99);
+}
+
 #[test]
 fn combinations_without_sense_are_refused_with_the_reason() {
     let cases = [

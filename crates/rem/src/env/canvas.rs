@@ -1,6 +1,6 @@
 //! The 8x8 board that the built-in games share: its picture, and rules for it turned into an [`Env`].
 //!
-//! Everything fills whole cells, so a patch of the tokenizer sees flat colours and two frame sizes differ in scale only.
+//! Everything fills whole cells, so frame sizes differ in scale only.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;

@@ -86,7 +86,7 @@ impl CellEncoder {
 impl CellDecoder {
     pub(super) fn new(config: &config::Tokenizer, device: &Device) -> Self {
         let levels = config.downsamplings;
-        let hidden = config.channels << (levels + 2);
+        let hidden = cell_width(config);
         Self {
             hidden: conv1(config.embedding, hidden, device),
             norm: LayerNormConfig::new(hidden).init(device),
@@ -103,6 +103,11 @@ impl CellDecoder {
         let cells = conv(&self.out, kind, Activation::Silu, hidden, precision);
         (0..self.levels).fold(cells, |x, _| unfold_neighbours(x))
     }
+}
+
+/// The width of the decoder's hidden layer.
+pub(crate) fn cell_width(config: &config::Tokenizer) -> usize {
+    config.channels << (config.downsamplings + 2)
 }
 
 /// Numbers in a cell after so many halvings of the frame's sides.
