@@ -266,7 +266,10 @@ mod tests {
 
     /// How much the latents of all other cells move, relative to that of one whose pixels do.
     fn effect_beside(sight: &str) -> f32 {
-        let keys = [format!("tokenizer.sight={sight}")];
+        let keys = [
+            format!("tokenizer.sight={sight}"),
+            "tokenizer.quantiser_convs=false".into(),
+        ];
         let config = Config::load("debug", &keys).unwrap().tokenizer;
         let device = Device::flex();
         device.seed(3);

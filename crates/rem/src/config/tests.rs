@@ -81,7 +81,10 @@ fn games_bring_what_they_need() {
     assert_eq!(sight("atari-laptop", "Breakout"), Sight::Narrow);
     assert_eq!(sight("atari-laptop", "boxing"), Sight::Wide);
     assert_eq!(sight("atari100k", "breakout"), Sight::Wide);
-    assert_eq!(sight("atari-laptop,ablation-none", "breakout"), Sight::Narrow);
+    assert_eq!(
+        sight("atari-laptop,ablation-none", "breakout"),
+        Sight::Narrow
+    );
     for preset in ["atari-laptop", "atari100k"] {
         let freeway = of(preset, &["env.game=freeway"]);
         assert_eq!(freeway.collect.temperature, 0.01, "{preset}");

@@ -168,7 +168,11 @@ mod tests {
     use crate::imagination::host;
 
     fn narrow() -> config::Tokenizer {
-        let keys = ["tokenizer.sight=narrow", "tokenizer.downsamplings=2"];
+        let keys = [
+            "tokenizer.sight=narrow",
+            "tokenizer.quantiser_convs=false",
+            "tokenizer.downsamplings=2",
+        ];
         Config::load("debug", &keys.map(String::from))
             .unwrap()
             .tokenizer
