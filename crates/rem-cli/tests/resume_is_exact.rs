@@ -9,7 +9,7 @@ use support::*;
 
 /// Six epochs: five with collection, evaluations at 2, 4 and 6, dropout on.
 const SETTINGS: &str = "--set train.epochs=6 --set collect.epochs=5 --set evaluate.every=2 --set world_model.dropout=0.1 \
-    --set world_model.optimise.rate_falls_to=0.1";
+    --set world_model.optimise.rate_falls_to=0.1 --set world_model.average=0.5";
 const EPOCHS: u32 = 6;
 
 /// Episodes reach over epochs, end with a life or are cut off.

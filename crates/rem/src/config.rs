@@ -233,6 +233,8 @@ pub struct WorldModel {
     pub activation: Activation,
     pub rewards: Rewards,
     pub outcome_loss: OutcomeLoss,
+    /// Share of an epoch's updates, its last ones, whose weights are averaged into those that it ends with.
+    pub average: f64,
     pub optimise: Optimise,
 }
 

@@ -121,6 +121,39 @@ pub fn apply<M: Module>(module: M, arrays: Arrays) -> std::result::Result<M, Str
     }
 }
 
+/// The mean of a module's parameters at several times.
+#[derive(Default)]
+pub struct Average {
+    mean: Arrays,
+    count: usize,
+}
+
+impl Average {
+    /// Lets the parameters as they are now count.
+    pub fn add<M: Module>(&mut self, module: &M) {
+        self.count += 1;
+        let now = collect(module);
+        if self.count == 1 {
+            self.mean = now;
+            return;
+        }
+        let share = 1.0 / self.count as f32;
+        for (mean, now) in self.mean.values_mut().zip(now.into_values()) {
+            for (mean, now) in mean.data.iter_mut().zip(now.data) {
+                *mean += (now - *mean) * share;
+            }
+        }
+    }
+
+    /// The module with the mean; as it is where nothing was added.
+    pub fn into<M: Module>(self, module: M) -> M {
+        match self.count {
+            0 => module,
+            _ => apply(module, self.mean).expect("parameters of the same module"),
+        }
+    }
+}
+
 /// The arrays as the bytes of a safetensors file; the same arrays always give the same bytes.
 pub fn to_safetensors(arrays: &Arrays) -> Vec<u8> {
     let bytes: Vec<(&String, &Array, Vec<u8>)> = arrays
@@ -194,6 +227,22 @@ mod tests {
 
     fn linear(i: usize, o: usize) -> Linear {
         LinearConfig::new(i, o).init(&Device::flex().autodiff())
+    }
+
+    #[test]
+    fn an_average_is_the_mean_of_what_was_added() {
+        let (a, b, c) = (linear(3, 2), linear(3, 2), linear(3, 2));
+        let mut average = Average::default();
+        [&a, &b, &c].map(|l| average.add(l));
+        let mean = collect(&average.into(linear(3, 2)));
+        let all = [&a, &b, &c].map(collect);
+        for (name, mean) in &mean {
+            for (i, x) in mean.data.iter().enumerate() {
+                let expected: f32 = all.iter().map(|l| l[name].data[i] / 3.0).sum();
+                assert!((x - expected).abs() < 1e-6, "{name}");
+            }
+        }
+        assert_eq!(collect(&Average::default().into(a.clone())), collect(&a));
     }
 
     #[test]

@@ -132,6 +132,7 @@ fn mistakes_are_named_with_a_hint() {
         ("world_model.heads=5", "world_model.heads = 5"),
         ("world_model.context=0", "world_model.context = 0"),
         ("world_model.learn_from=3", "world_model.learn_from = 3"),
+        ("world_model.average=1.5", "world_model.average = 1.5"),
         ("env.frame_size=40", "env.frame_size = 40"),
         ("actor_critic.end_value=1e300", "actor_critic.end_value = "),
         (

@@ -76,6 +76,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         a.lstm > 0 => "actor_critic.lstm", a.lstm, "must be at least 1";
         a.burn_in >= 1 && a.burn_in + 1 >= w.context => "actor_critic.burn_in", a.burn_in,
             "must be at least 1 and reach back over world_model.context";
+        unit.contains(&w.average) => "world_model.average", w.average, "must be in [0, 1]";
         unit.contains(&a.discount) => "actor_critic.discount", a.discount, "must be in [0, 1]";
         unit.contains(&a.lambda) => "actor_critic.lambda", a.lambda, "must be in [0, 1]";
         (a.end_value as f32).is_finite() => "actor_critic.end_value", a.end_value, "must be a finite number";

@@ -13,7 +13,7 @@ use crate::imagination::{host_ints, imagine};
 use crate::optimiser::NotFinite;
 use crate::seeds::Purpose;
 use crate::tokenizer::{CodeUse, Tokenizer, move_codes};
-use crate::weights::{Array, Arrays};
+use crate::weights::{Array, Arrays, Average};
 
 /// Frames that a narrow encoder and its codes are fitted to.
 const FITTED_FRAMES: usize = 400;
@@ -258,7 +258,8 @@ impl Trainer {
         let tokenizer = self.agent.tokenizer.valid();
         let codes = tokenizer.codes();
         let foretold = self.foretell(&tokenizer, first_new);
-        let mut means = Means::default();
+        let (mut means, mut average) = (Means::default(), Average::default());
+        let averaged = (settings.steps_per_epoch as f64 * config.average).round() as usize;
         for step in 0..settings.steps_per_epoch {
             let segments = self.replay.sample_forward(
                 settings.batch,
@@ -288,6 +289,9 @@ impl Trainer {
                 ]),
             })?;
             self.agent.world_model = world_model;
+            if step + averaged >= settings.steps_per_epoch {
+                average.add(&self.agent.world_model);
+            }
             means.add(&[
                 ("loss", scalar(&total)),
                 ("observations", scalar(&losses.observations)),
@@ -297,6 +301,7 @@ impl Trainer {
             ]);
             listener(Event::Step { done: step + 1 });
         }
+        self.agent.world_model = average.into(self.agent.world_model.clone());
         let mut values = means.take();
         values.extend(foretold);
         Ok(Learned {
