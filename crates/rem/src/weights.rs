@@ -233,7 +233,9 @@ mod tests {
     fn an_average_is_the_mean_of_what_was_added() {
         let (a, b, c) = (linear(3, 2), linear(3, 2), linear(3, 2));
         let mut average = Average::default();
-        [&a, &b, &c].map(|l| average.add(l));
+        for module in [&a, &b, &c] {
+            average.add(module);
+        }
         let mean = collect(&average.into(linear(3, 2)));
         let all = [&a, &b, &c].map(collect);
         for (name, mean) in &mean {
