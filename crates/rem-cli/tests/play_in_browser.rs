@@ -45,7 +45,8 @@ fn actions_asked(browser: &Browser) -> Vec<Option<u64>> {
 fn saved(folder: &Path, name: &str) -> PathBuf {
     let started = Instant::now();
     let file = folder.join(name);
-    while !file.exists() {
+    // The browser first takes the name with an empty file, and moves the whole one there when it has it.
+    while !std::fs::metadata(&file).is_ok_and(|file| file.len() > 0) {
         assert!(
             started.elapsed() < Duration::from_secs(30),
             "no {name} was saved"

@@ -230,6 +230,10 @@ pub struct WorldModel {
     pub context: usize,
     pub learn_from: usize,
     pub decay: DecayRates,
+    /// Tokens over which the first and the last head forget, where the decays are spaced between the two.
+    pub decay_over: [f64; 2],
+    /// The rotations of a head turn from one radian a token, the first, down to a part of this, the last.
+    pub rotation_base: f64,
     pub activation: Activation,
     pub rewards: Rewards,
     pub outcome_loss: OutcomeLoss,

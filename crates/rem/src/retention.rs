@@ -10,10 +10,11 @@ use crate::config::DecayRates;
 pub struct Decay(Vec<f64>);
 
 impl Decay {
-    pub fn new(rates: DecayRates, heads: usize) -> Self {
+    /// `over`: tokens over which the first and the last of log-spaced heads forget.
+    pub fn new(rates: DecayRates, over: [f64; 2], heads: usize) -> Self {
+        let [first, last] = over.map(|tokens| (1.0 / tokens).ln());
         let rate = |i: usize| match rates {
             DecayRates::LogSpaced => {
-                let (first, last) = ((1.0f64 / 32.0).ln(), (1.0f64 / 512.0).ln());
                 let step = (last - first) / (heads.max(2) - 1) as f64;
                 1.0 - (first + step * i as f64).exp()
             }
@@ -66,11 +67,12 @@ impl Rotation {
     pub fn new(
         positions: impl ExactSizeIterator<Item = usize>,
         head_dim: usize,
+        base: f64,
         like: &TensorCreationOptions,
     ) -> Self {
         let tokens = positions.len();
         let pairs = head_dim / 2;
-        // θ = 10000^(-linspace(0, 1, pairs)), rounded to f32 at each step as in the published agents:
+        // θ = base^(-linspace(0, 1, pairs)), rounded to f32 at each step as in the published agents:
         // hundreds of positions on, an angle of other rounding shows in the fourth decimal.
         let step = 1.0 / (pairs.max(2) - 1) as f32;
         let theta = |pair: usize| {
@@ -79,7 +81,7 @@ impl Rotation {
             } else {
                 1.0 - step * (pairs - 1 - pair) as f32
             };
-            1.0 / (10000f64.powf(f64::from(fraction)) as f32)
+            1.0 / (base.powf(f64::from(fraction)) as f32)
         };
         let angles: Vec<f32> = positions
             .flat_map(|p| (0..head_dim).map(move |c| p as f32 * theta(c / 2)))
@@ -103,13 +105,15 @@ mod tests {
     #[test]
     fn decay_rates_of_code_and_paper() {
         let close = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-12);
-        let paper = Decay::new(DecayRates::PowersOfTwo, 3);
+        let paper = Decay::new(DecayRates::PowersOfTwo, [32.0, 512.0], 3);
         assert!(close(&paper.0, &[31.0 / 32.0, 63.0 / 64.0, 127.0 / 128.0]));
-        let code = Decay::new(DecayRates::LogSpaced, 3);
+        let code = Decay::new(DecayRates::LogSpaced, [32.0, 512.0], 3);
         assert!(close(
             &code.0,
             &[31.0 / 32.0, 1.0 - 1.0 / 128.0, 511.0 / 512.0]
         ));
+        let short = Decay::new(DecayRates::LogSpaced, [16.0, 64.0], 3);
+        assert!(close(&short.0, &[15.0 / 16.0, 31.0 / 32.0, 63.0 / 64.0]));
     }
 
     #[test]
@@ -124,14 +128,14 @@ mod tests {
 
     #[test]
     fn neighbouring_channels_share_an_angle() {
-        let rotation = Rotation::new(2..3, 4, &TensorCreationOptions::new(Device::flex()));
-        let cos: Vec<f32> = rotation.cos.try_into_vec_as().unwrap();
-        let sin: Vec<f32> = rotation.sin.try_into_vec_as().unwrap();
-        let angles = [2.0f32, 2.0, 2.0e-4, 2.0e-4];
-        for i in 0..4 {
-            assert!(
-                (cos[i] - angles[i].cos()).abs() < 1e-6 && (sin[i] - angles[i].sin()).abs() < 1e-6
-            );
+        let like = TensorCreationOptions::new(Device::flex());
+        for (base, last) in [(1e4, 2e-4f32), (100.0, 2e-2)] {
+            let rotation = Rotation::new(2..3, 4, base, &like);
+            let cos: Vec<f32> = rotation.cos.try_into_vec_as().unwrap();
+            let sin: Vec<f32> = rotation.sin.try_into_vec_as().unwrap();
+            for (i, angle) in [2.0, 2.0, last, last].into_iter().enumerate() {
+                assert!((cos[i] - angle.cos()).abs() < 1e-6 && (sin[i] - angle.sin()).abs() < 1e-6);
+            }
         }
     }
 }

@@ -216,7 +216,11 @@ impl RetNet {
             layers: (0..config.layers)
                 .map(|_| Layer::new(width, config, precision, device))
                 .collect(),
-            tables: TableCache::new(Decay::new(config.decay, config.heads), width / config.heads),
+            tables: TableCache::new(
+                Decay::new(config.decay, config.decay_over, config.heads),
+                width / config.heads,
+                config.rotation_base,
+            ),
             count: CallCount::default(),
         }
     }

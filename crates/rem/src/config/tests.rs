@@ -109,6 +109,18 @@ fn combinations_without_sense_are_refused_with_the_reason() {
             "world_model.architecture=transformer world_model.decay=powers_of_two",
             "a Transformer has none",
         ),
+        (
+            "world_model.architecture=transformer world_model.rotation_base=100",
+            "a Transformer has none",
+        ),
+        (
+            "world_model.architecture=transformer world_model.decay_over=[16,128]",
+            "is about heads of retention",
+        ),
+        (
+            "world_model.decay=powers_of_two world_model.decay_over=[16,128]",
+            "is about heads of retention",
+        ),
         ("tokenizer.sight=narrow", "what they see is fixed"),
         ("actor_critic.inputs=codes", "takes no actions in"),
         ("actor_critic.inputs=pixels", "takes no actions in"),
@@ -130,6 +142,14 @@ fn mistakes_are_named_with_a_hint() {
         ),
         ("tokenizer.vocabulary=many", "`tokenizer.vocabulary`"),
         ("world_model.heads=5", "world_model.heads = 5"),
+        (
+            "world_model.rotation_base=1",
+            "world_model.rotation_base = 1",
+        ),
+        (
+            "world_model.decay_over=[16,1]",
+            "world_model.decay_over = [16.0, 1.0]",
+        ),
         ("world_model.context=0", "world_model.context = 0"),
         ("world_model.learn_from=3", "world_model.learn_from = 3"),
         ("world_model.average=1.5", "world_model.average = 1.5"),

@@ -66,6 +66,8 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         w.layers > 0 => "world_model.layers", w.layers, "must be at least 1";
         w.heads > 0 && t.embedding % (2 * w.heads.max(1)) == 0 => "world_model.heads", w.heads,
             "must divide tokenizer.embedding into even parts";
+        w.decay_over.iter().all(|tokens| *tokens > 1.0 && *tokens <= 1e6) => "world_model.decay_over", format!("{:?}", w.decay_over), "must be two numbers of tokens, above 1 and at most 1e6";
+        w.rotation_base > 1.0 && w.rotation_base <= 1e9 => "world_model.rotation_base", w.rotation_base, "must be above 1 and at most 1e9";
         w.feed_forward > 0 => "world_model.feed_forward", w.feed_forward, "must be at least 1";
         (0.0..1.0).contains(&w.dropout) => "world_model.dropout", w.dropout, "must be in [0, 1)";
         w.context >= 1 && w.context < c.train.horizon => "world_model.context", w.context,
@@ -122,6 +124,26 @@ fn makes_sense(c: &Config) -> Result<()> {
             "`world_model.decay = powers_of_two` is about retention, and a Transformer has none"
                 .into(),
             "leave world_model.decay at log_spaced, or set world_model.architecture=retnet",
+        );
+    }
+    if w.decay_over != [32.0, 512.0]
+        && (w.architecture == Architecture::Transformer || w.decay != DecayRates::LogSpaced)
+    {
+        return refuse(
+            format!(
+                "`world_model.decay_over = {:?}` is about heads of retention with `world_model.decay = log_spaced`",
+                w.decay_over
+            ),
+            "leave world_model.decay_over at [32, 512], or set world_model.decay=log_spaced and an architecture with retention",
+        );
+    }
+    if w.architecture == Architecture::Transformer && w.rotation_base != 10000.0 {
+        return refuse(
+            format!(
+                "`world_model.rotation_base = {}` is about retention, and a Transformer has none",
+                w.rotation_base
+            ),
+            "leave world_model.rotation_base at 10000, or set world_model.architecture=retnet",
         );
     }
     if t.sight == Sight::Narrow && t.quantiser_convs {

@@ -16,6 +16,7 @@ type Shared<K, V> = Arc<Mutex<HashMap<(K, Option<DType>), V>>>;
 pub(super) struct TableCache {
     decay: Decay,
     head_dim: usize,
+    rotation_base: f64,
     decay_tables: Shared<usize, DecayTables>,
     rotations: Shared<RotationKey, Rotation>,
 }
@@ -35,10 +36,11 @@ struct RotationKey {
 const MAX_ROTATIONS: usize = 256;
 
 impl TableCache {
-    pub(super) fn new(decay: Decay, head_dim: usize) -> Self {
+    pub(super) fn new(decay: Decay, head_dim: usize, rotation_base: f64) -> Self {
         Self {
             decay,
             head_dim,
+            rotation_base,
             decay_tables: Arc::default(),
             rotations: Arc::default(),
         }
@@ -63,7 +65,12 @@ impl TableCache {
             let positions: Vec<usize> = (key.start..key.start + key.tokens)
                 .chain((0..key.blocks).flat_map(|b| block(b)..block(b) + key.block_tokens))
                 .collect();
-            Rotation::new(positions.into_iter(), self.head_dim, like)
+            Rotation::new(
+                positions.into_iter(),
+                self.head_dim,
+                self.rotation_base,
+                like,
+            )
         };
         cache.entry((key, like.dtype)).or_insert_with(make).clone()
     }
