@@ -390,9 +390,7 @@ impl Config {
         let assigned = assign_all(table.clone())?;
         let game = assigned.get("env").and_then(|env| env.get("game"));
         let game = one_name(game.and_then(Value::as_str).unwrap_or_default());
-        if let Some(Value::Table(needed)) = games.remove(&game) {
-            overlay::lay_over(&mut table, needed);
-        }
+        overlay::lay_over(&mut table, overlay::of_game(&mut games, &game));
         Self::from_table(assign_all(table)?)
     }
 

@@ -11,6 +11,9 @@ const OVER: &str = "over";
 /// In a preset: what single games need with it, by their names.
 const OF_GAMES: &str = "games";
 
+/// In what a game needs: the name of another one that needs the same, but for what stands beside.
+const LIKE: &str = "like";
+
 /// What single games need whatever the preset.
 const GAMES: &str = include_str!("../../../../configs/games.toml");
 
@@ -39,6 +42,19 @@ pub(super) fn preset(names: &str) -> Result<(Table, Table)> {
         lay_over(&mut games, of_games);
     }
     Ok((table, games))
+}
+
+/// What one game needs; each is looked up once, so that no two can wait for each other.
+pub(super) fn of_game(games: &mut Table, game: &str) -> Table {
+    let Some(Value::Table(mut own)) = games.remove(game) else {
+        return Table::new();
+    };
+    let Some(like) = own.remove(LIKE) else {
+        return own;
+    };
+    let mut needed = of_game(games, like.as_str().expect("the name of a game (tested)"));
+    lay_over(&mut needed, own);
+    needed
 }
 
 /// One preset as it was written.

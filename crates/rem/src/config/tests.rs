@@ -89,6 +89,16 @@ fn games_bring_what_they_need() {
         let freeway = of(preset, &["env.game=freeway"]);
         assert_eq!(freeway.collect.temperature, 0.01, "{preset}");
     }
+    // Pong needs what Breakout needs, but for what it says itself.
+    let [breakout, pong] = ["breakout", "pong"].map(|game| {
+        let game = format!("env.game={game}");
+        of("atari-laptop", &[&game])
+    });
+    assert_eq!(pong.tokenizer.sight, breakout.tokenizer.sight);
+    assert_eq!(pong.world_model.context, breakout.world_model.context);
+    assert_eq!(pong.world_model.optimise.batch, 4);
+    let ends = (breakout.actor_critic.end_value, pong.actor_critic.end_value);
+    assert_eq!(ends, (-0.5, 0.0));
     // What is set by hand wins.
     let set = ["env.game=breakout", "tokenizer.vocabulary=99"];
     assert_eq!(of("atari-laptop", &set).tokenizer.vocabulary, 99);
