@@ -34,8 +34,6 @@ struct Field {
     columns: [usize; 2],
     channel: usize,
     background: f32,
-    /// What is brighter than the background by so much is the ball: 1 = as much as the ball itself.
-    share: f32,
     /// Whether the paddle is below; else it is on the right.
     paddle_below: bool,
     /// How far the ball has come when a dream starts.
@@ -43,6 +41,8 @@ struct Field {
 }
 
 const SCREEN: [usize; 2] = [210, 160];
+/// What is brighter than the background by this share of what a ball adds to a pixel is a ball.
+const SEEN: f32 = 0.2;
 
 fn field(game: &str) -> Option<Field> {
     match game {
@@ -51,7 +51,6 @@ fn field(game: &str) -> Option<Field> {
             columns: [14, 146],
             channel: 0,
             background: 0.0,
-            share: 0.2,
             paddle_below: true,
             start: [149.0, 162.0],
         }),
@@ -60,7 +59,6 @@ fn field(game: &str) -> Option<Field> {
             columns: [28, 132],
             channel: 2,
             background: 17.0,
-            share: 0.2,
             paddle_below: false,
             start: [95.0, 115.0],
         }),
@@ -73,7 +71,7 @@ impl Field {
     fn ball(&self, frame: &[u8], size: usize) -> Option<f32> {
         // A ball of 2x4 pixels and a brightness of 200, seen in a pixel of the frame.
         let pixel = (SCREEN[0] * SCREEN[1]) as f32 / (size * size) as f32;
-        let threshold = self.share * 200.0 * (8.0 / pixel).min(1.0);
+        let threshold = SEEN * 200.0 * (8.0 / pixel).min(1.0);
         let [rows, columns] = [(self.rows, SCREEN[0]), (self.columns, SCREEN[1])]
             .map(|([from, to], of)| (from * size).div_ceil(of)..to * size / of);
         let (mut sum, mut weight) = (0.0, 0.0);
@@ -145,16 +143,24 @@ fn replay_of(run: &Path, config: &Config) -> Replay {
     Replay::load(&run.join("replay"), &manifest.replay, frame, tokens).expect("a replay")
 }
 
+fn refuse(why: &str) -> ! {
+    eprintln!("{why}");
+    std::process::exit(2);
+}
+
 fn main() {
     let paths: Vec<PathBuf> = std::env::args().skip(1).map(PathBuf::from).collect();
     let [run, play] = &paths[..] else {
-        eprintln!("usage: paddle_sense RUN PLAY");
-        std::process::exit(2);
+        refuse("usage: paddle_sense RUN PLAY");
     };
-    let config = run::read_config(run).expect("RUN is a run");
+    let config = run::read_config(run).unwrap_or_else(|e| refuse(&e.to_string()));
+    let played = run::read_config(play).unwrap_or_else(|e| refuse(&e.to_string()));
+    let of = |config: &Config| (config.env.game.clone(), config.env.frame_size);
+    if of(&config) != of(&played) {
+        refuse("RUN and PLAY differ in their game or the size of their frames");
+    }
     let Some(field) = field(&config.env.game) else {
-        eprintln!("there is no paddle in {}", config.env.game);
-        std::process::exit(2);
+        refuse(&format!("no paddle is known of {}", config.env.game));
     };
     threads::set(1).expect("one thread");
     threads::on_worker(|| sense(run, play, &config, &field));
