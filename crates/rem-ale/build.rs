@@ -1,5 +1,5 @@
-//! Compiles the emulator for the feature `atari`, from sources that `scripts/setup-atari` has fetched.
-//! Without the feature there is nothing to do; and nothing here ever touches the network.
+//! Compiles the emulator for the feature `atari`, from the sources that `scripts/setup-atari` fetches.
+//! Does nothing without the feature, and never accesses the network.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -12,7 +12,7 @@ mod emulator {
     use std::path::{Path, PathBuf};
     use std::{env, fs};
 
-    /// The one version whose insides `shim/hidden_state.cpp` knows.
+    /// The only version that `shim/hidden_state.cpp` supports: it reads private members.
     const VERSION: &str = "0.12.1";
 
     pub fn compile() {
@@ -28,7 +28,7 @@ mod emulator {
         for part in ["common", "emucore", "environment"] {
             add_sources(&ale.join(part), &mut files);
         }
-        // A hundred small files with the same large headers: together they compile ten times as fast.
+        // A hundred small files with the same large headers compile ten times faster as one file.
         let mut games = Vec::new();
         add_sources(&ale.join("games"), &mut games);
         let include = |file: &PathBuf| format!("#include \"{}\"\n", file.display());
@@ -44,11 +44,11 @@ mod emulator {
             .include(root.join("src"))
             .include(&out);
         build.warnings(false).flag_if_supported("-w");
-        // The picture is drawn four pixels at a time, through pointers to numbers of another type.
+        // The TIA draws four pixels at a time through pointers of another type.
         build.flag_if_supported("-fno-strict-aliasing");
-        // Where libz-sys has put zlib.h.
-        if let Some(folders) = env::var_os("DEP_Z_INCLUDE") {
-            build.includes(env::split_paths(&folders));
+        // zlib.h of libz-sys.
+        if let Some(dirs) = env::var_os("DEP_Z_INCLUDE") {
+            build.includes(env::split_paths(&dirs));
         }
         build
             .files(files)
@@ -57,17 +57,19 @@ mod emulator {
     }
 
     fn source() -> PathBuf {
-        let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+        let manifest = PathBuf::from(
+            env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"),
+        );
         let workspace = manifest
             .ancestors()
             .nth(2)
-            .expect("a crate lies in crates/");
+            .expect("the crate is in crates/");
         let root = match env::var_os("REM_ALE_SOURCE") {
-            // Cargo runs this in the crate's folder, people write paths from the workspace's.
-            Some(folder) => workspace.join(folder),
+            // Cargo runs this in the crate's directory; users give paths relative to the workspace.
+            Some(dir) => workspace.join(dir),
             None => workspace.join("third-party/ale"),
         };
-        // Not the whole folder: the ROMs are in it too.
+        // Not the whole directory, which also contains the ROMs.
         for part in [
             "version.txt",
             "src/ale/ale_interface.cpp",
@@ -76,16 +78,16 @@ mod emulator {
             println!("cargo::rerun-if-changed={}", root.join(part).display());
         }
         if !root.join("src/ale/ale_interface.cpp").is_file() {
-            give_up(&format!(
-                "the feature `atari` needs the emulator's sources, but they are not in {}; run `scripts/setup-atari` \
-                 first, or let REM_ALE_SOURCE name an unpacked source distribution of ale-py {VERSION}",
+            fail(&format!(
+                "the feature `atari` needs the emulator's sources, but {} does not contain them; run \
+                 `scripts/setup-atari`, or set REM_ALE_SOURCE to an unpacked source distribution of ale-py {VERSION}",
                 root.display()
             ));
         }
         let version = fs::read_to_string(root.join("version.txt")).unwrap_or_default();
         if version.trim() != VERSION {
-            give_up(&format!(
-                "the emulator's sources in {} are of version `{}`, but REM needs {VERSION}; run `scripts/setup-atari`",
+            fail(&format!(
+                "the emulator's sources in {} have version `{}`, but REM needs {VERSION}; run `scripts/setup-atari`",
                 root.display(),
                 version.trim()
             ));
@@ -93,11 +95,11 @@ mod emulator {
         root
     }
 
-    fn add_sources(folder: &Path, files: &mut Vec<PathBuf>) {
-        println!("cargo::rerun-if-changed={}", folder.display());
-        let entries = fs::read_dir(folder)
+    fn add_sources(dir: &Path, files: &mut Vec<PathBuf>) {
+        println!("cargo::rerun-if-changed={}", dir.display());
+        let entries = fs::read_dir(dir)
             .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
-            .unwrap_or_else(|error| give_up(&format!("{}: {error}", folder.display())));
+            .unwrap_or_else(|error| fail(&format!("{}: {error}", dir.display())));
         let mut paths: Vec<_> = entries.iter().map(|entry| entry.path()).collect();
         paths.sort();
         for path in paths {
@@ -112,7 +114,7 @@ mod emulator {
         }
     }
 
-    /// The header that the emulator's own build would generate.
+    /// The header that ALE's own build generates.
     fn version_header() -> String {
         let parts: Vec<&str> = VERSION.split('.').collect();
         format!(
@@ -128,11 +130,10 @@ mod emulator {
     }
 
     fn write(file: &Path, text: &str) {
-        fs::write(file, text)
-            .unwrap_or_else(|error| give_up(&format!("{}: {error}", file.display())));
+        fs::write(file, text).unwrap_or_else(|error| fail(&format!("{}: {error}", file.display())));
     }
 
-    fn give_up(message: &str) -> ! {
+    fn fail(message: &str) -> ! {
         println!("cargo::error={message}");
         std::process::exit(1);
     }

@@ -1,4 +1,4 @@
-//! Tells the program which git revision it was built from; protocols record it beside the scores.
+//! Passes the git revision to the compiler as `REM_GIT_REVISION`, which `protocol.json` records.
 
 use std::process::Command;
 

@@ -24,8 +24,8 @@ using ale::stella::CartridgeDPC;
 using ale::stella::CartridgeE0;
 using ale::stella::TIA;
 
-// All of this state is private. An explicit instantiation may name private members, and can hand them out by a
-// friend function: `object.*reach(Key{})`. A member that another version lacks is an error of the compiler.
+// All of this state is private. An explicit template instantiation may name private members and expose them through a
+// friend function: `object.*reach(Key{})`. If another version of ALE lacks a member, compilation fails.
 template <class Key, typename Key::type member>
 struct Open {
   friend typename Key::type reach(Key) { return member; }
@@ -37,7 +37,7 @@ struct Open {
   };                                \
   template struct Open<Key, &member>
 
-// The picture is drawn with masks that pokes of the game select, and into what an unfinished frame has left.
+// The TIA draws with masks selected by register writes, on top of a partially drawn frame.
 REM_OPEN(BallMask, TIA::myCurrentBLMask, const uint8_t* TIA::*);
 REM_OPEN(Missile0Mask, TIA::myCurrentM0Mask, const uint8_t* TIA::*);
 REM_OPEN(Missile1Mask, TIA::myCurrentM1Mask, const uint8_t* TIA::*);
@@ -52,18 +52,18 @@ REM_OPEN(PlayfieldTable, TIA::ourPlayfieldTable, uint32_t (*)[2][160]);
 REM_OPEN(FramePointer, TIA::myFramePointer, uint8_t* TIA::*);
 REM_OPEN(PartialFrame, TIA::myPartialFrameFlag, bool TIA::*);
 REM_OPEN(GreyedFrame, TIA::myFrameGreyed, bool TIA::*);
-// A sticky action repeats the last one.
+// Sticky actions repeat the last action.
 REM_OPEN(ActionA, StellaEnvironment::m_player_a_action, ale::Action StellaEnvironment::*);
 REM_OPEN(ActionB, StellaEnvironment::m_player_b_action, ale::Action StellaEnvironment::*);
 REM_OPEN(StrengthA, StellaEnvironment::m_paddle_a_strength, float StellaEnvironment::*);
 REM_OPEN(StrengthB, StellaEnvironment::m_paddle_b_strength, float StellaEnvironment::*);
-// Loading these cartridges does not map the slices again, and rounds the clock.
+// Loading these cartridges does not remap the slices, and rounds the clock.
 REM_OPEN(Slices, CartridgeE0::myCurrentSlice, uint16_t (CartridgeE0::*)[4]);
 REM_OPEN(MapSegment0, CartridgeE0::segmentZero, void (CartridgeE0::*)(uint16_t));
 REM_OPEN(MapSegment1, CartridgeE0::segmentOne, void (CartridgeE0::*)(uint16_t));
 REM_OPEN(MapSegment2, CartridgeE0::segmentTwo, void (CartridgeE0::*)(uint16_t));
 REM_OPEN(Clocks, CartridgeDPC::myFractionalClocks, double CartridgeDPC::*);
-// What some games' rules for score and end remember and do not save, or save as truth values.
+// State of some games' reward and termination rules that ALE does not save, or saves as booleans.
 REM_OPEN(AtlantisLives, ale::Atlantis2Settings::m_lives, int ale::Atlantis2Settings::*);
 REM_OPEN(ChopperStarted, ale::ChopperCommandSettings::m_is_started, bool ale::ChopperCommandSettings::*);
 REM_OPEN(DemonLevel, ale::DemonAttackSettings::m_level_change, bool ale::DemonAttackSettings::*);
@@ -78,9 +78,9 @@ REM_OPEN(CubeTimer, ale::VideoCubeSettings::m_timerArray, int (ale::VideoCubeSet
 
 namespace {
 
-// Each of the two frame buffers, as the TIA allocates them.
+// Size of each of the TIA's two frame buffers.
 constexpr std::size_t frame_bytes = 160 * 300;
-// A mask is read for the 160 pixels of a line.
+// A mask covers the 160 pixels of a line.
 constexpr std::size_t line = 160;
 
 class Writer {
@@ -98,7 +98,7 @@ class Writer {
     bytes(&value, sizeof value);
   }
 
-  // Is `pointer` in this table? Writes 1 and its place there, or 0.
+  // Writes 1 and the offset if `pointer` is in the table, else 0.
   template <class T>
   bool place(T*& pointer, const void* table, std::size_t size, std::size_t room) {
     const auto at = reinterpret_cast<std::uintptr_t>(pointer);
@@ -121,7 +121,7 @@ class Reader {
   Reader(const uint8_t* bytes, std::size_t size) : at_(bytes), left_(size) {}
 
   void bytes(void* data, std::size_t size) {
-    if (size > left_) throw std::runtime_error("the hidden state is cut short");
+    if (size > left_) throw std::runtime_error("the hidden state is truncated");
     std::memcpy(data, at_, size);
     at_ += size;
     left_ -= size;
@@ -136,7 +136,7 @@ class Reader {
   void value(bool& value) {
     uint8_t byte = 0;
     bytes(&byte, 1);
-    if (byte > 1) throw std::runtime_error("the hidden state is damaged: not a truth value");
+    if (byte > 1) throw std::runtime_error("the hidden state is damaged: invalid boolean");
     value = byte == 1;
   }
 
@@ -147,9 +147,9 @@ class Reader {
     if (here) {
       uint32_t offset = 0;
       value(offset);
-      // The masks are read four bytes at a time.
+      // Masks are read four bytes at a time.
       if (offset + room > size || (room > 0 && offset % 4 != 0))
-        throw std::runtime_error("the hidden state is damaged: a pointer out of its table");
+        throw std::runtime_error("the hidden state is damaged: offset out of range");
       auto* first = static_cast<const uint8_t*>(table);
       pointer = reinterpret_cast<T*>(const_cast<uint8_t*>(first + offset));
     }
@@ -166,7 +166,7 @@ class Reader {
 template <class Archive, class T>
 void need_place(Archive& archive, T*& pointer, const void* table, std::size_t size, std::size_t room) {
   if (!archive.place(pointer, table, size, room))
-    throw std::runtime_error("a pointer of the emulator leads out of its table");
+    throw std::runtime_error("an emulator pointer is outside its table");
 }
 
 template <class Archive>
@@ -196,7 +196,7 @@ void visit_actions(Archive& archive, StellaEnvironment& environment) {
     int32_t number = environment.*action;
     archive.value(number);
     if (number < 0 || number >= PLAYER_B_MAX)
-      throw std::runtime_error("the hidden state is damaged: no such action");
+      throw std::runtime_error("the hidden state is damaged: unknown action");
     environment.*action = static_cast<ale::Action>(number);
   }
   archive.value(environment.*reach(StrengthA{}));
@@ -224,7 +224,7 @@ void visit_rules(Archive& archive, ale::RomSettings* rules) {
   }
 }
 
-// The cartridge answers for the upper half of the address space.
+// The cartridge is mapped to the upper half of the address space.
 ale::stella::Device* cartridge(ale::stella::System& system) {
   return system.getPageAccess(0x1fff >> system.pageShift()).device;
 }
@@ -240,7 +240,7 @@ void visit(Archive& archive, ale::ALEInterface& ale) {
 
 }  // namespace
 
-void settle(ale::ALEInterface& ale) {
+void initialize(ale::ALEInterface& ale) {
   auto& environment = *ale.environment;
   environment.*reach(StrengthA{}) = 1.0f;
   environment.*reach(StrengthB{}) = 0.0f;
@@ -262,7 +262,7 @@ void load_hidden_state(ale::ALEInterface& ale, const uint8_t* bytes, std::size_t
     (sliced->*reach(MapSegment1{}))(slices[1]);
     (sliced->*reach(MapSegment2{}))(slices[2]);
   }
-  // The screen that people see is a copy of the last frame.
+  // The visible screen is a copy of the last frame.
   auto& screen = ale.getScreen();
   std::memcpy(screen.getArray(), system.tia().currentFrameBuffer(), screen.arraySize());
 }

@@ -1,4 +1,4 @@
-// The part of the emulator's state that its own serialisation leaves out.
+// The part of the emulator's state that ALE's own serialization omits.
 
 #pragma once
 
@@ -10,13 +10,13 @@
 
 namespace rem {
 
-// Gives a value to what the emulator would leave uninitialised until the first action.
-void settle(ale::ALEInterface& ale);
+// Initializes members that ALE leaves uninitialized until the first action.
+void initialize(ale::ALEInterface& ale);
 
 void save_hidden_state(ale::ALEInterface& ale, std::vector<uint8_t>& out);
 
-// To be called right after the emulator's own state was restored. Throws if the bytes cannot be what
-// `save_hidden_state` wrote for the same game; the emulator is then in no good state.
+// Call right after restoring ALE's own state. Throws if the bytes are not what `save_hidden_state` writes for the same
+// game; the emulator's state is then invalid.
 void load_hidden_state(ale::ALEInterface& ale, const uint8_t* bytes, std::size_t size);
 
 }  // namespace rem

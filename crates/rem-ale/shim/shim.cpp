@@ -1,7 +1,7 @@
-// The emulator as C functions: no exception gets out, and `src/emulator/ffi.rs` is the only caller.
+// C interface of the emulator. No exception escapes, and `src/emulator/ffi.rs` is the only caller.
 //
-// Functions that can fail return 0 for success; `rem_ale_error` then tells what went wrong. The emulator ends the
-// process for a missing or unknown ROM and for an action that it does not know: the caller checks both before.
+// Functions that can fail return 0 on success; after a failure, `rem_ale_error` returns the message. ALE exits the
+// process on a missing or unknown ROM and on an unknown action, so the caller must check both first.
 
 #include <algorithm>
 #include <cstdint>
@@ -39,7 +39,7 @@ int32_t guarded(char* error, std::size_t capacity, Work&& work) noexcept {
   } catch (const char* what) {
     describe(error, capacity, what);
   } catch (...) {
-    describe(error, capacity, "an exception without a message");
+    describe(error, capacity, "unknown exception");
   }
   return 1;
 }
@@ -49,7 +49,7 @@ int32_t guarded(RemAle* emulator, Work&& work) noexcept {
   return guarded(emulator->error, sizeof emulator->error, work);
 }
 
-// Copies what fits and tells how many there are.
+// Copies as many items as fit and returns their total number.
 template <class Item>
 std::size_t list(const std::vector<Item>& items, uint32_t* out, std::size_t capacity) {
   std::transform(items.begin(), items.begin() + std::min(items.size(), capacity), out,
@@ -57,7 +57,7 @@ std::size_t list(const std::vector<Item>& items, uint32_t* out, std::size_t capa
   return items.size();
 }
 
-// The emulator's own state, its length before it, then the hidden state.
+// Layout: length of ALE's own state, ALE's own state, hidden state.
 void save(ale::ALEInterface& ale, std::vector<uint8_t>& out) {
   const std::string own = ale.cloneSystemState().serialize();
   out.resize(sizeof(uint64_t));
@@ -69,17 +69,17 @@ void save(ale::ALEInterface& ale, std::vector<uint8_t>& out) {
 
 void load(ale::ALEInterface& ale, const uint8_t* bytes, std::size_t size) {
   uint64_t length = 0;
-  if (size < sizeof length) throw std::runtime_error("the state is cut short");
+  if (size < sizeof length) throw std::runtime_error("the state is truncated");
   std::memcpy(&length, bytes, sizeof length);
   bytes += sizeof length;
   size -= sizeof length;
-  if (length > size) throw std::runtime_error("the state is cut short");
+  if (length > size) throw std::runtime_error("the state is truncated");
   const std::string own(reinterpret_cast<const char*>(bytes), length);
   ale.restoreSystemState(ale::ALEState(own));
   rem::load_hidden_state(ale, bytes + length, size - length);
-  // Loading stops without a word where it does not like the data.
+  // ALE stops loading silently at invalid data.
   if (ale.cloneSystemState().serialize() != own)
-    throw std::runtime_error("the emulator did not take the state");
+    throw std::runtime_error("the emulator rejected the state");
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ RemAle* rem_ale_open(const char* rom, int32_t seed, float sticky, char* error, s
     emulator->ale.setFloat("repeat_action_probability", sticky);
     emulator->ale.setInt("frame_skip", 1);
     emulator->ale.loadROM(rom);
-    rem::settle(emulator->ale);
+    rem::initialize(emulator->ale);
   });
   return failed ? nullptr : emulator.release();
 }
@@ -157,7 +157,7 @@ int32_t rem_ale_frame_number(RemAle* emulator, int32_t* frames) {
   return guarded(emulator, [&] { *frames = emulator->ale.getEpisodeFrameNumber(); });
 }
 
-// The pixels stay where they are as long as the emulator lives, and change when it acts, resets or loads.
+// The buffer is valid for the lifetime of the emulator; act, reset and load modify it.
 const uint8_t* rem_ale_screen(const RemAle* emulator, std::size_t* height, std::size_t* width) {
   const auto& screen = emulator->ale.getScreen();
   *height = screen.height();
@@ -165,10 +165,10 @@ const uint8_t* rem_ale_screen(const RemAle* emulator, std::size_t* height, std::
   return screen.getArray();
 }
 
-// 256 colours, 0xRRGGBB.
+// 256 colors, 0xRRGGBB.
 void rem_ale_palette(RemAle* emulator, uint32_t* out) {
   const auto& palette = emulator->ale.theOSystem->colourPalette();
-  for (int colour = 0; colour < 256; ++colour) out[colour] = palette.getRGB(colour);
+  for (int color = 0; color < 256; ++color) out[color] = palette.getRGB(color);
 }
 
 int32_t rem_ale_save(RemAle* emulator, const uint8_t** bytes, std::size_t* size) {
@@ -179,7 +179,7 @@ int32_t rem_ale_save(RemAle* emulator, const uint8_t** bytes, std::size_t* size)
   });
 }
 
-// After a failure the emulator is as it was.
+// On failure, the emulator is unchanged.
 int32_t rem_ale_load(RemAle* emulator, const uint8_t* bytes, std::size_t size) {
   return guarded(emulator, [&] {
     std::vector<uint8_t> before;

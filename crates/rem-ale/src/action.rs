@@ -1,31 +1,49 @@
-//! What a player can do with a joystick and its button.
+//! Joystick actions.
 
-/// An action; its number is the emulator's.
+/// A joystick action, numbered as in ALE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Action {
+    /// No input.
     Noop,
+    /// The button.
     Fire,
+    /// Joystick up.
     Up,
+    /// Joystick right.
     Right,
+    /// Joystick left.
     Left,
+    /// Joystick down.
     Down,
+    /// Joystick up and right.
     UpRight,
+    /// Joystick up and left.
     UpLeft,
+    /// Joystick down and right.
     DownRight,
+    /// Joystick down and left.
     DownLeft,
+    /// Joystick up, with the button.
     UpFire,
+    /// Joystick right, with the button.
     RightFire,
+    /// Joystick left, with the button.
     LeftFire,
+    /// Joystick down, with the button.
     DownFire,
+    /// Joystick up and right, with the button.
     UpRightFire,
+    /// Joystick up and left, with the button.
     UpLeftFire,
+    /// Joystick down and right, with the button.
     DownRightFire,
+    /// Joystick down and left, with the button.
     DownLeftFire,
 }
 
 impl Action {
-    /// All actions, each at its number.
+    /// All actions, in the order of their numbers.
     pub const ALL: [Self; 18] = [
         Self::Noop,
         Self::Fire,
@@ -47,7 +65,7 @@ impl Action {
         Self::DownLeftFire,
     ];
 
-    /// The names of [`ALL`](Self::ALL).
+    /// The names of [`ALL`](Self::ALL), in the same order.
     pub const NAMES: [&'static str; 18] = [
         "noop",
         "fire",
@@ -69,6 +87,7 @@ impl Action {
         "down-left-fire",
     ];
 
+    /// The name, such as `up-right-fire`.
     pub fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
@@ -79,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_action_stands_at_its_number_and_under_its_name() {
+    fn numbers_and_names_match_the_variants() {
         for (number, action) in Action::ALL.into_iter().enumerate() {
             assert_eq!(action as usize, number);
             let name = action.name().replace('-', "");

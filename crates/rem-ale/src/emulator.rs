@@ -1,4 +1,4 @@
-//! The emulator. All `unsafe` of this crate is in [`ffi`].
+//! The emulator. Its `unsafe` code is in [`ffi`].
 
 mod ffi;
 mod snapshot;
@@ -9,24 +9,25 @@ use crate::games::Game;
 use crate::roms::Rom;
 use ffi::Handle;
 
-/// How a game is played. One action is one frame: skipping frames is the caller's business.
+/// Settings of an emulator. One action is one frame; frame skipping is up to the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Settings {
-    /// Fixes which actions stick. Every seed is a seed, 0 too; ALE has no use for the highest of the 32 bits.
+    /// Seed of the sticky actions. ALE ignores the highest of the 32 bits; 0 is a seed like any other.
     pub seed: u32,
-    /// The chance that a frame repeats the action before instead of taking the new one.
+    /// Probability that a frame repeats the previous action instead of the new one.
     pub sticky: f32,
-    /// All actions that the console can do, instead of those that make a difference in the game.
+    /// Use all legal actions instead of the game's minimal set.
     pub full_action_set: bool,
-    /// `None` is the game's default.
+    /// Game mode; `None` is the game's default.
     pub mode: Option<u32>,
+    /// Game difficulty; `None` is the game's default.
     pub difficulty: Option<u32>,
 }
 
-/// An Atari 2600 with a game in it.
+/// An Atari 2600 with a game loaded.
 ///
-/// Everything that happens follows from the ROM, the settings and the actions. Instances share nothing but tables
-/// that the first of them fills (under a lock), so each thread can have its own.
+/// Deterministic: ROM, settings and actions determine everything. Instances share only lookup tables, which the first
+/// one fills under a lock, so each thread can have its own.
 #[derive(Debug)]
 pub struct Ale {
     handle: Handle,
@@ -40,14 +41,17 @@ pub struct Ale {
 }
 
 impl Ale {
-    /// Loads the ROM. As with ale-py, [`reset`](Self::reset) comes before the first action: loading starts the game
-    /// too, but before mode and difficulty are set.
+    /// Loads a ROM. Call [`reset`](Self::reset) before the first action, as with ale-py: mode and difficulty take
+    /// effect at the next reset.
+    ///
+    /// # Errors
+    /// If the ROM is no longer valid, a setting is out of range, or the emulator does not start.
     pub fn new(rom: &Rom, settings: Settings) -> Result<Self, AleError> {
         let Settings { seed, sticky, .. } = settings;
         if !(0.0..1.0).contains(&sticky) {
             return Err(AleError::BadSticky { sticky });
         }
-        // Once more, and right before: for a file that is gone or another one, ALE would end the process.
+        // Verify again right before loading: ALE exits the process if the file is missing or unknown.
         let rom = Rom::open(rom.game(), rom.file())?;
         let seed = (seed & i32::MAX as u32) as i32;
         let handle = Handle::open(rom.file(), seed, sticky);
@@ -59,18 +63,18 @@ impl Ale {
             legal_actions: actions(handle.legal_actions()),
             modes: handle.modes(),
             difficulties: handle.difficulties(),
-            palette: Box::new(handle.palette().map(|colour| {
-                let [_, red, green, blue] = colour.to_be_bytes();
+            palette: Box::new(handle.palette().map(|color| {
+                let [_, red, green, blue] = color.to_be_bytes();
                 [red, green, blue]
             })),
             handle,
         };
-        ale.choose(settings)?;
+        ale.set_mode_and_difficulty(settings)?;
         Ok(ale)
     }
 
     /// Sets mode and difficulty, which take effect at the next reset.
-    fn choose(&mut self, settings: Settings) -> Result<(), AleError> {
+    fn set_mode_and_difficulty(&mut self, settings: Settings) -> Result<(), AleError> {
         let game = self.game.name;
         if let Some(mode) = settings.mode {
             if !self.modes.contains(&mode) {
@@ -93,6 +97,7 @@ impl Ale {
         Ok(())
     }
 
+    /// The loaded game.
     pub fn game(&self) -> &'static Game {
         self.game
     }
@@ -102,48 +107,50 @@ impl Ale {
         self.handle.reset();
     }
 
-    /// Plays one frame and returns its reward. After the game is over nothing happens until a reset.
+    /// Plays one frame and returns its reward. Has no effect after the game is over, until a reset.
     pub fn act(&mut self, action: Action) -> i32 {
         self.handle.act(action)
     }
 
+    /// Whether the episode is over.
     pub fn game_over(&self) -> bool {
         self.handle.game_over()
     }
 
-    /// Lives left, by the game's own count; in games that have none, 1 until the game is over.
+    /// Lives left. In games without lives, 1 until the game is over.
     pub fn lives(&self) -> i32 {
         self.handle.lives()
     }
 
-    /// Frames of this episode so far.
+    /// Number of frames in this episode so far.
     pub fn episode_frames(&self) -> i32 {
         self.handle.episode_frames()
     }
 
-    /// 210 rows, 250 for games of the European television norm.
+    /// Screen height in pixels: 210 for NTSC games, 250 for PAL games.
     pub fn height(&self) -> usize {
         self.handle.screen_size().0
     }
 
+    /// Screen width in pixels: 160.
     pub fn width(&self) -> usize {
         self.handle.screen_size().1
     }
 
-    /// The screen as numbers of colours in the [`palette`](Self::palette), row by row.
+    /// The screen as indices into the [`palette`](Self::palette), in row-major order.
     pub fn screen(&self) -> &[u8] {
         self.handle.screen()
     }
 
-    /// Red, green and blue of each colour.
+    /// The RGB values of the 256 colors.
     pub fn palette(&self) -> &[[u8; 3]; 256] {
         &self.palette
     }
 
-    /// Writes the screen into `rgb`: `height * width * 3` bytes, row by row.
+    /// Writes the screen to `rgb` as `height * width * 3` bytes in row-major order.
     ///
     /// # Panics
-    /// If `rgb` has another length.
+    /// If `rgb` has a different length.
     pub fn screen_rgb(&self, rgb: &mut [u8]) {
         let (pixels, rest) = rgb.as_chunks_mut::<3>();
         let screen = self.screen();
@@ -153,12 +160,12 @@ impl Ale {
             screen.len() * 3,
             pixels.len() * 3 + rest.len()
         );
-        for (pixel, &colour) in pixels.iter_mut().zip(screen) {
-            *pixel = self.palette[colour as usize];
+        for (pixel, &color) in pixels.iter_mut().zip(screen) {
+            *pixel = self.palette[color as usize];
         }
     }
 
-    /// The actions of the set that the settings chose.
+    /// The action set selected by [`Settings::full_action_set`].
     pub fn actions(&self) -> &[Action] {
         if self.full_action_set {
             &self.legal_actions
@@ -167,38 +174,43 @@ impl Ale {
         }
     }
 
-    /// The actions that make a difference in this game.
+    /// The actions that have an effect in this game.
     pub fn minimal_actions(&self) -> &[Action] {
         &self.minimal_actions
     }
 
-    /// All actions that this game allows: in nearly all of them, all.
+    /// All legal actions of this game: nearly always all 18.
     pub fn legal_actions(&self) -> &[Action] {
         &self.legal_actions
     }
 
+    /// The game's modes.
     pub fn modes(&self) -> &[u32] {
         &self.modes
     }
 
+    /// The game's difficulties.
     pub fn difficulties(&self) -> &[u32] {
         &self.difficulties
     }
 
-    /// The whole state, generators and screen included. An emulator that is restored from it, in another process
-    /// too, goes on exactly as this one does, if their stickiness is the same.
+    /// The complete state, including random generators and screen. An emulator restored from it, even in another
+    /// process, continues exactly like this one if both have the same sticky-action probability.
     pub fn snapshot(&self) -> Vec<u8> {
         snapshot::pack(self.game, &self.handle.save())
     }
 
-    /// Goes to the state of a snapshot of the same game. After an error the emulator is as it was.
+    /// Restores a snapshot of the same game. On error, the emulator is unchanged.
     ///
-    /// Damage is found by a checksum. What ALE makes of a state that somebody has forged is not known:
-    /// restore your own snapshots only.
+    /// A checksum detects damage, but not forgery, and ALE does not validate its state: restore only snapshots that you
+    /// trust.
+    ///
+    /// # Errors
+    /// [`AleError::Snapshot`] if the snapshot is damaged, or from another game or version of ALE.
     pub fn restore(&mut self, snapshot: &[u8]) -> Result<(), AleError> {
-        let refused = |reason| AleError::Snapshot { reason };
-        let state = snapshot::unpack(self.game, snapshot).map_err(refused)?;
-        self.handle.load(state).map_err(refused)
+        let rejected = |reason| AleError::Snapshot { reason };
+        let state = snapshot::unpack(self.game, snapshot).map_err(rejected)?;
+        self.handle.load(state).map_err(rejected)
     }
 }
 

@@ -1,107 +1,140 @@
-//! What can go wrong with games, ROMs and the emulator, each with a hint of what to do about it.
+//! Errors of games, ROMs and the emulator, each with a hint.
 
 use std::path::PathBuf;
 
 use crate::games::Game;
 
-/// A place where a ROM was looked for.
+/// A location that was searched for a ROM.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tried {
-    /// What this place is: `ALE_ROMS_DIR`.
+    /// The name of the location, such as `ALE_ROMS_DIR`.
     pub what: &'static str,
-    /// The file that would have been it, if it is known where the place is.
+    /// The expected file, if the location is known.
     pub file: Option<PathBuf>,
-    /// Why it was not there.
+    /// Why there is no ROM.
     pub why: &'static str,
 }
 
+/// An error of this crate. [`hint`](Self::hint) says how to fix it.
 #[derive(Debug, thiserror::Error)]
 pub enum AleError {
+    /// No game has this name.
     #[error("unknown Atari game `{name}`")]
     UnknownGame {
+        /// The name that was given.
         name: String,
-        /// What was probably meant, the likeliest first.
+        /// Similar names, most similar first.
         closest: Vec<&'static str>,
     },
+    /// No location has a ROM for the game.
     #[error("no ROM for `{game}`; tried {}", list(tried))]
     RomMissing {
+        /// The game.
         game: &'static str,
+        /// The locations that were searched.
         tried: Vec<Tried>,
     },
-    #[error("`{}` is not the ROM of `{game}`: its MD5 is {found}, and not {expected}", file.display())]
+    /// A ROM has the wrong checksum.
+    #[error("`{}` is not the ROM of `{game}`: its MD5 is {found}, expected {expected}", file.display())]
     RomWrong {
+        /// The game.
         game: &'static str,
+        /// The file.
         file: PathBuf,
+        /// The MD5 of the game's ROM.
         expected: &'static str,
+        /// The MD5 of the file.
         found: String,
     },
-    /// A folder or a file that is there, but cannot be read.
+    /// A directory or file exists but cannot be read.
     #[error("cannot read `{}`: {error}", path.display())]
     RomUnreadable {
+        /// The directory or file.
         path: PathBuf,
+        /// The cause.
         error: std::io::Error,
     },
+    /// The game does not have this mode.
     #[error("`{game}` has no mode {mode}")]
     NoSuchMode {
+        /// The game.
         game: &'static str,
+        /// The requested mode.
         mode: u32,
+        /// The game's modes.
         modes: Vec<u32>,
     },
+    /// The game does not have this difficulty.
     #[error("`{game}` has no difficulty {difficulty}")]
     NoSuchDifficulty {
+        /// The game.
         game: &'static str,
+        /// The requested difficulty.
         difficulty: u32,
+        /// The game's difficulties.
         difficulties: Vec<u32>,
     },
-    #[error("the probability of a sticky action cannot be {sticky}")]
-    BadSticky { sticky: f32 },
+    /// The sticky-action probability is not in [0, 1).
+    #[error("sticky-action probability {sticky} is out of range")]
+    BadSticky {
+        /// The requested probability.
+        sticky: f32,
+    },
+    /// The emulator did not start.
     #[error("cannot start the emulator: {reason}")]
-    Start { reason: String },
+    Start {
+        /// The emulator's message.
+        reason: String,
+    },
+    /// A snapshot was rejected.
     #[error("cannot restore the emulator: {reason}")]
-    Snapshot { reason: String },
+    Snapshot {
+        /// Why it was rejected.
+        reason: String,
+    },
 }
 
 impl AleError {
-    /// What to do about it.
+    /// How to fix the error.
     pub fn hint(&self) -> String {
         match self {
             Self::UnknownGame { closest, .. } if closest.is_empty() => {
                 let games: Vec<_> = Game::benchmark().map(|game| game.name).collect();
-                format!("the games of the benchmark are {}", games.join(", "))
+                format!("the benchmark games are {}", games.join(", "))
             }
             Self::UnknownGame { closest, .. } => {
                 format!("did you mean `{}`?", closest.join("`, `"))
             }
             Self::RomMissing { .. } => {
-                "run `scripts/setup-atari`, or pass the folder of your ROMs with `--rom-dir`".into()
+                "run `scripts/setup-atari`, or pass your ROM directory with `--rom-dir`".into()
             }
             Self::RomWrong { .. } => {
-                "replace it by the ROM that comes with ale-py, or take it away: `scripts/setup-atari` fetches the right one"
+                "replace it with the ROM of ale-py, or remove it and run `scripts/setup-atari`"
                     .into()
             }
             Self::RomUnreadable { .. } => {
-                "check the permissions of the file and of its folder, or pass another one with `--rom-dir`".into()
+                "check the permissions of the file and its directory, or pass another directory with `--rom-dir`".into()
             }
             Self::NoSuchMode { modes, .. } => format!("the modes are {}", numbers(modes)),
             Self::NoSuchDifficulty { difficulties, .. } => {
                 format!("the difficulties are {}", numbers(difficulties))
             }
-            Self::BadSticky { .. } => "it must be at least 0 and less than 1; usual are 0 and 0.25".into(),
-            Self::Start { .. } => "run `scripts/setup-atari` again and build anew".into(),
+            Self::BadSticky { .. } => "it must be at least 0 and less than 1; common values are 0 and 0.25".into(),
+            Self::Start { .. } => "run `scripts/setup-atari` and rebuild".into(),
             Self::Snapshot { .. } => {
-                "the emulator's state belongs to its checkpoint: resume from an older one with `--from-epoch N`".into()
+                "resume from an older checkpoint with `--from-epoch N`".into()
             }
         }
     }
 }
 
 fn list(tried: &[Tried]) -> String {
-    let place = |Tried { what, file, why }: &Tried| match file {
+    let describe = |Tried { what, file, why }: &Tried| match file {
         Some(file) => format!("{what} (`{}`: {why})", file.display()),
         None => format!("{what} ({why})"),
     };
-    let places: Vec<_> = tried.iter().map(place).collect();
-    places.join(", ")
+    let locations: Vec<_> = tried.iter().map(describe).collect();
+    locations.join(", ")
 }
 
 fn numbers(numbers: &[u32]) -> String {

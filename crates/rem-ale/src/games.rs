@@ -1,29 +1,34 @@
-//! The games: names, checksums of their ROMs, and the scores that the Atari 100K benchmark compares with.
+//! Games: names, ROM checksums and the reference scores of the Atari 100K benchmark.
 
 use crate::AleError;
 
-/// A game that the emulator knows.
+/// A game that the emulator supports.
 #[derive(Debug, PartialEq)]
 pub struct Game {
-    /// As the emulator spells it, and its ROM's file: `ms_pacman`.
+    /// The name in ALE and of the ROM file, such as `ms_pacman`.
     pub name: &'static str,
-    /// As papers and score tables spell it: `MsPacman`.
+    /// The name in papers and score tables, such as `MsPacman`.
     pub title: &'static str,
-    /// MD5 of the one ROM that the emulator's rules for score and end are made for.
+    /// MD5 of the only ROM that ALE's reward and termination rules support.
     pub rom_md5: &'static str,
-    /// For the 26 games of the Atari 100K benchmark.
+    /// Reference scores; only for the 26 games of Atari 100K.
     pub reference: Option<Reference>,
 }
 
-/// The scores that human-normalised ones are made with.
+/// Reference scores for human-normalized scores.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reference {
+    /// Score of a random player.
     pub random: f64,
+    /// Score of a human player.
     pub human: f64,
 }
 
 impl Game {
-    /// The game of this name or title, whatever its case and underscores.
+    /// Looks up a game by name or title, ignoring case and punctuation.
+    ///
+    /// # Errors
+    /// [`AleError::UnknownGame`], with similar names.
     pub fn named(name: &str) -> Result<&'static Self, AleError> {
         let plain = plain(name);
         let found = GAMES.iter().find(|game| self::plain(game.name) == plain);
@@ -44,7 +49,7 @@ fn plain(name: &str) -> String {
     letters.flat_map(char::to_lowercase).collect()
 }
 
-/// At most three games that may have been meant, the likeliest first.
+/// Up to three similar names, most similar first.
 fn closest(plain: &str) -> Vec<&'static str> {
     let mut games: Vec<(usize, &'static str)> = GAMES
         .iter()
@@ -84,7 +89,7 @@ const fn other(name: &'static str, title: &'static str, rom_md5: &'static str) -
     }
 }
 
-/// All games with rules, by name. The benchmark's come with the scores of a random and of a human player.
+/// All supported games, sorted by name.
 #[rustfmt::skip]
 pub const GAMES: &[Game] = &[
     other("adventure", "Adventure", "4b27f5397c442d25f0c418ccdacf1926"),
@@ -198,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_benchmark_has_26_games_with_scores_to_compare() {
+    fn benchmark_has_26_games_with_reference_scores() {
         let games: Vec<_> = Game::benchmark().collect();
         assert_eq!(games.len(), 26);
         for game in games {
@@ -208,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_in_order_and_checksums_differ() {
+    fn names_are_sorted_and_checksums_are_unique() {
         assert!(GAMES.windows(2).all(|pair| pair[0].name < pair[1].name));
         let mut checksums: Vec<_> = GAMES.iter().map(|game| game.rom_md5).collect();
         assert!(checksums.iter().all(|md5| md5.len() == 32));
@@ -218,14 +223,14 @@ mod tests {
     }
 
     #[test]
-    fn a_title_is_the_name_without_its_underscores() {
+    fn titles_are_names_without_underscores() {
         for game in GAMES {
             assert_eq!(game.title.to_lowercase(), plain(game.name));
         }
     }
 
     #[test]
-    fn a_game_is_found_by_name_and_by_title() {
+    fn games_are_found_by_name_and_title() {
         for spelling in [
             "ms_pacman",
             "MsPacman",
@@ -239,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_game_suggests_the_nearest() {
+    fn unknown_games_get_suggestions() {
         let hint = |name| Game::named(name).unwrap_err().hint();
         assert_eq!(hint("brekout"), "did you mean `breakout`?");
         assert_eq!(hint("pogn"), "did you mean `pong`?");
         assert_eq!(hint("invaders"), "did you mean `space_invaders`?");
         assert!(hint("Asteriks").starts_with("did you mean `asterix`"));
-        assert!(hint("doom").starts_with("the games of the benchmark are alien, amidar"));
-        assert!(hint("").starts_with("the games of the benchmark are"));
+        assert!(hint("doom").starts_with("the benchmark games are alien, amidar"));
+        assert!(hint("").starts_with("the benchmark games are"));
         let error = Game::named("brekout").unwrap_err().to_string();
         assert_eq!(error, "unknown Atari game `brekout`");
     }

@@ -1,4 +1,4 @@
-//! Where the ROM of a game is. A ROM is only taken if its checksum says that it is the right one.
+//! Finds ROM files and verifies their checksums.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,10 +14,10 @@ use crate::AleError;
 use crate::error::Tried;
 use crate::games::Game;
 
-/// Inside the sources of ALE.
+/// The ROM directory within the sources of ALE.
 const ROMS_IN_SOURCES: &str = "src/ale/python/roms";
 
-/// A file that holds the right ROM of a game.
+/// A ROM file whose checksum matches its game.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rom {
     game: &'static Game,
@@ -25,25 +25,31 @@ pub struct Rom {
 }
 
 impl Rom {
-    /// Looks in `rom_dir`, in the folder that the variable `ALE_ROMS_DIR` names, in the folder that
-    /// `scripts/setup-atari` makes, and in an installed `ale-py`.
+    /// Searches `rom_dir`, the directory in the variable `ALE_ROMS_DIR`, the directory created by
+    /// `scripts/setup-atari`, and an installed `ale-py`, in this order.
+    ///
+    /// # Errors
+    /// If no location has the file, or if the first file found is unreadable or not the ROM of the game.
     pub fn find(game: &'static Game, rom_dir: Option<&Path>) -> Result<Self, AleError> {
-        let variable = named(env::var_os("ALE_ROMS_DIR"));
-        let places = [
-            Place("--rom-dir", rom_dir.map(Path::to_owned), "not given"),
-            Place("ALE_ROMS_DIR", variable, "not set"),
-            Place("scripts/setup-atari", Some(setup_folder()), NO_FOLDER),
+        let variable = non_empty(env::var_os("ALE_ROMS_DIR"));
+        let locations = [
+            Location("--rom-dir", rom_dir.map(Path::to_owned), "not given"),
+            Location("ALE_ROMS_DIR", variable, "not set"),
+            Location("scripts/setup-atari", Some(setup_dir()), NO_DIR),
         ];
-        // Python takes its time: only if there is no other way.
-        let python = || Place("ale-py for Python", installed_folder(), "not installed");
-        find_in(game, places.into_iter().chain(iter::once_with(python)))
+        // Starting Python is slow, so it comes last.
+        let python = || Location("ale-py for Python", installed_dir(), "not installed");
+        find_in(game, locations.into_iter().chain(iter::once_with(python)))
     }
 
-    /// This file, if it is the right one.
+    /// Opens a file and verifies its checksum.
+    ///
+    /// # Errors
+    /// If the file is unreadable or not the ROM of the game.
     pub fn open(game: &'static Game, file: impl Into<PathBuf>) -> Result<Self, AleError> {
         let file = file.into();
         let content = fs::read(&file).map_err(|error| AleError::RomUnreadable {
-            path: culprit(&file),
+            path: unreadable_path(&file),
             error,
         })?;
         let found: String = Md5::digest(content)
@@ -61,26 +67,31 @@ impl Rom {
         Ok(Self { game, file })
     }
 
+    /// The game of the ROM.
     pub fn game(&self) -> &'static Game {
         self.game
     }
 
+    /// The path of the file.
     pub fn file(&self) -> &Path {
         &self.file
     }
 }
 
-/// What it is called, where it is, and what to say if it is nowhere.
-struct Place(&'static str, Option<PathBuf>, &'static str);
+/// Name, directory, and the message if there is no directory.
+struct Location(&'static str, Option<PathBuf>, &'static str);
 
-const NO_FOLDER: &str = "no such folder";
+const NO_DIR: &str = "no such directory";
 const NO_FILE: &str = "no such file";
 
-/// Takes the first file that is there: a wrong or locked one is an error, not a reason to look elsewhere.
-fn find_in(game: &'static Game, places: impl Iterator<Item = Place>) -> Result<Rom, AleError> {
+/// Opens the first file that exists. A wrong or unreadable file is an error; the search does not continue.
+fn find_in(
+    game: &'static Game,
+    locations: impl Iterator<Item = Location>,
+) -> Result<Rom, AleError> {
     let mut tried = Vec::new();
-    for Place(what, folder, why) in places {
-        let Some(folder) = folder else {
+    for Location(what, dir, why) in locations {
+        let Some(dir) = dir else {
             tried.push(Tried {
                 what,
                 file: None,
@@ -88,21 +99,18 @@ fn find_in(game: &'static Game, places: impl Iterator<Item = Place>) -> Result<R
             });
             continue;
         };
-        let file = folder.join(format!("{}.bin", game.name));
+        let file = dir.join(format!("{}.bin", game.name));
         match fs::metadata(&file) {
             Ok(_) => return Rom::open(game, file),
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
-                let why = if folder.is_dir() { NO_FILE } else { NO_FOLDER };
+                let why = if dir.is_dir() { NO_FILE } else { NO_DIR };
                 let file = Some(file);
                 tried.push(Tried { what, file, why });
             }
             Err(error) => {
-                return Err(AleError::RomUnreadable {
-                    path: folder,
-                    error,
-                });
+                return Err(AleError::RomUnreadable { path: dir, error });
             }
         }
     }
@@ -112,43 +120,41 @@ fn find_in(game: &'static Game, places: impl Iterator<Item = Place>) -> Result<R
     })
 }
 
-/// The folder if it hides the file, and otherwise the file.
-fn culprit(file: &Path) -> PathBuf {
+/// The directory if its permissions hide the file, otherwise the file.
+fn unreadable_path(file: &Path) -> PathBuf {
     let hidden = fs::metadata(file).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied);
-    let folder = file.parent().filter(|_| hidden);
-    folder.unwrap_or(file).to_owned()
+    let dir = file.parent().filter(|_| hidden);
+    dir.unwrap_or(file).to_owned()
 }
 
-fn named(folder: Option<OsString>) -> Option<PathBuf> {
-    folder
-        .filter(|folder| !folder.is_empty())
-        .map(PathBuf::from)
+fn non_empty(dir: Option<OsString>) -> Option<PathBuf> {
+    dir.filter(|dir| !dir.is_empty()).map(PathBuf::from)
 }
 
-/// Beside the sources that the emulator was built from; without it, where they would be.
-fn setup_folder() -> PathBuf {
+/// The ROMs beside the sources that the emulator was built from, or their default location.
+fn setup_dir() -> PathBuf {
     let sources = option_env!("REM_ALE_BUILT_FROM").map(PathBuf::from);
     let sources = sources.unwrap_or_else(|| {
         let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2);
         workspace
-            .expect("a crate lies in crates/")
+            .expect("the crate is in crates/")
             .join("third-party/ale")
     });
     sources.join(ROMS_IN_SOURCES)
 }
 
-/// Asks Python, which need not be there. `find_spec` does not run the package.
-fn installed_folder() -> Option<PathBuf> {
-    const WHERE: &str = "import importlib.util as u; print(list(u.find_spec('ale_py').submodule_search_locations)[0])";
+/// The ROMs of an installed `ale-py`. `find_spec` does not import the package.
+fn installed_dir() -> Option<PathBuf> {
+    const SCRIPT: &str = "import importlib.util as u; print(list(u.find_spec('ale_py').submodule_search_locations)[0])";
     let mut python = Command::new("python3");
     let output = python
-        .args(["-c", WHERE])
+        .args(["-c", SCRIPT])
         .stderr(Stdio::null())
         .output()
         .ok()?;
-    let folder = String::from_utf8(output.stdout).ok()?;
-    let found = output.status.success() && !folder.trim().is_empty();
-    found.then(|| Path::new(folder.trim()).join("roms"))
+    let package = String::from_utf8(output.stdout).ok()?;
+    let found = output.status.success() && !package.trim().is_empty();
+    found.then(|| Path::new(package.trim()).join("roms"))
 }
 
 #[cfg(test)]
@@ -161,20 +167,20 @@ mod tests {
         Game::named("pong").unwrap()
     }
 
-    /// The first place is this folder, the others are nowhere.
-    fn find_in_folder(folder: &Path) -> Result<Rom, AleError> {
-        let places = [
-            Place("--rom-dir", Some(folder.to_owned()), "not given"),
-            Place("ALE_ROMS_DIR", None, "not set"),
+    /// Searches only this directory.
+    fn find_in_dir(dir: &Path) -> Result<Rom, AleError> {
+        let locations = [
+            Location("--rom-dir", Some(dir.to_owned()), "not given"),
+            Location("ALE_ROMS_DIR", None, "not set"),
         ];
-        find_in(pong(), places.into_iter())
+        find_in(pong(), locations.into_iter())
     }
 
     #[test]
-    fn a_missing_rom_names_the_places_that_were_tried() {
-        let folder = tempfile::tempdir().unwrap();
-        let error = find_in_folder(folder.path()).unwrap_err();
-        let file = folder.path().join("pong.bin");
+    fn missing_roms_list_the_searched_locations() {
+        let dir = tempfile::tempdir().unwrap();
+        let error = find_in_dir(dir.path()).unwrap_err();
+        let file = dir.path().join("pong.bin");
         let expected = format!(
             "no ROM for `pong`; tried --rom-dir (`{}`: no such file), ALE_ROMS_DIR (not set)",
             file.display()
@@ -182,23 +188,23 @@ mod tests {
         assert_eq!(error.to_string(), expected);
         assert!(error.hint().contains("scripts/setup-atari"));
 
-        let nowhere = folder.path().join("nowhere");
-        let error = find_in_folder(&nowhere).unwrap_err().to_string();
-        assert!(error.contains("no such folder"), "{error}");
-        let file = folder.path().join("file");
+        let nowhere = dir.path().join("nowhere");
+        let error = find_in_dir(&nowhere).unwrap_err().to_string();
+        assert!(error.contains("no such directory"), "{error}");
+        let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
-        let error = find_in_folder(&file).unwrap_err().to_string();
-        assert!(error.contains("no such folder"), "{error}");
+        let error = find_in_dir(&file).unwrap_err().to_string();
+        assert!(error.contains("no such directory"), "{error}");
     }
 
     #[test]
-    fn a_wrong_rom_is_refused_with_both_checksums() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pong.bin");
+    fn wrong_roms_are_rejected_with_both_checksums() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pong.bin");
         fs::write(&file, "").unwrap();
-        let error = find_in_folder(folder.path()).unwrap_err();
+        let error = find_in_dir(dir.path()).unwrap_err();
         let expected = format!(
-            "`{}` is not the ROM of `pong`: its MD5 is {WRONG_MD5}, and not {}",
+            "`{}` is not the ROM of `pong`: its MD5 is {WRONG_MD5}, expected {}",
             file.display(),
             pong().rom_md5
         );
@@ -206,44 +212,44 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_rom_is_not_passed_over() {
+    fn wrong_roms_end_the_search() {
         let (wrong, empty) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::write(wrong.path().join("pong.bin"), "").unwrap();
-        let places = [empty.path(), wrong.path()];
-        let places = places.map(|folder| Place("a place", Some(folder.to_owned()), "nowhere"));
-        let error = find_in(pong(), places.into_iter()).unwrap_err();
+        let dirs = [empty.path(), wrong.path()];
+        let locations = dirs.map(|dir| Location("a location", Some(dir.to_owned()), "not set"));
+        let error = find_in(pong(), locations.into_iter()).unwrap_err();
         assert!(matches!(error, AleError::RomWrong { .. }), "{error}");
     }
 
     #[cfg(unix)]
     #[test]
-    fn a_folder_without_permission_is_called_that() {
+    fn permission_errors_name_the_unreadable_path() {
         use std::os::unix::fs::PermissionsExt;
         let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("pong.bin");
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("pong.bin");
         fs::write(&file, "").unwrap();
         set(&file, 0).unwrap();
         if fs::read(&file).is_ok() {
-            return; // Root reads everything.
+            return; // Root can read everything.
         }
         let error = |expected: &Path| {
-            let error = find_in_folder(folder.path()).unwrap_err();
+            let error = find_in_dir(dir.path()).unwrap_err();
             assert!(matches!(&error, AleError::RomUnreadable { path, .. } if path == expected));
             assert!(error.to_string().contains("ermission denied"), "{error}");
             assert!(error.hint().contains("permissions"));
         };
         error(&file);
-        set(folder.path(), 0).unwrap();
-        error(folder.path());
+        set(dir.path(), 0).unwrap();
+        error(dir.path());
         let opened = Rom::open(pong(), &file).unwrap_err();
-        set(folder.path(), 0o700).unwrap();
-        assert!(matches!(&opened, AleError::RomUnreadable { path, .. } if path == folder.path()));
+        set(dir.path(), 0o700).unwrap();
+        assert!(matches!(&opened, AleError::RomUnreadable { path, .. } if path == dir.path()));
     }
 
     #[test]
-    fn an_empty_variable_is_no_folder() {
-        assert_eq!(named(Some("".into())), None);
-        assert_eq!(named(Some("roms".into())), Some("roms".into()));
+    fn empty_variables_are_ignored() {
+        assert_eq!(non_empty(Some("".into())), None);
+        assert_eq!(non_empty(Some("roms".into())), Some("roms".into()));
     }
 }

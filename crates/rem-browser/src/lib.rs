@@ -1,7 +1,23 @@
-//! Chromium for tests, driven over its DevTools protocol: it opens a page, presses keys, tells what is there and what
-//! was complained about.
+//! Chromium for tests, driven over the DevTools protocol.
+//!
+//! [`find`] locates a browser, [`Browser`] opens pages, sends keys and clicks, evaluates JavaScript, and records console
+//! errors and network requests. It has only what our tests need, so it stays far smaller than a WebDriver client. Methods
+//! panic on failure, which fails the test.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use rem_browser::Browser;
+//!
+//! if let Some(program) = rem_browser::find() {
+//!     let mut browser = Browser::start(&program);
+//!     browser.open("http://127.0.0.1:7357/", (1280, 900), "light");
+//!     browser.wait_for("document.querySelector('h1')?.textContent === 'Runs'");
+//!     browser.assert_clean("127.0.0.1:7357");
+//! }
+//! ```
 
-mod base64;
+#![warn(missing_docs)]
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
@@ -9,49 +25,54 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tungstenite::stream::MaybeTlsStream;
 use tungstenite::{Message, WebSocket};
 
-/// Longest time that the browser may take for one thing.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of a call, and of [`Browser::wait_for`].
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The browser that tests use: `REM_BROWSER`, or a Chromium on the path. Where there is none the test is skipped with a
-/// word, unless `REM_REQUIRE_BROWSER` is set, as it is in CI.
+/// The browser for tests: `REM_BROWSER`, or a Chromium on the path.
+///
+/// Without one, prints that the test is skipped and returns `None`.
+///
+/// # Panics
+///
+/// If there is none and `REM_REQUIRE_BROWSER` is set, as in CI.
 pub fn find() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("REM_BROWSER") {
         return Some(named.into());
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
-    let mut places = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
-    let found = places.find(|place| place.is_file());
+    let mut paths = std::env::split_paths(&path).flat_map(|dir| names.map(|name| dir.join(name)));
+    let found = paths.find(|path| path.is_file());
     if found.is_none() {
         let required = std::env::var_os("REM_REQUIRE_BROWSER").is_some();
         assert!(
             !required,
-            "REM_REQUIRE_BROWSER is set, and there is no Chromium: install Debian's `chromium`"
+            "REM_REQUIRE_BROWSER is set, but there is no Chromium on the path; install `chromium`"
         );
-        eprintln!(
-            "SKIPPED: no Chromium on the path; install Debian's `chromium`, or name a browser by REM_BROWSER"
-        );
+        eprintln!("SKIPPED: no Chromium on the path; install `chromium`, or set REM_BROWSER");
     }
     found
 }
 
-/// A browser with one empty page.
+/// A browser with one page. Killed on drop.
 pub struct Browser {
     process: Child,
     socket: WebSocket<MaybeTlsStream<TcpStream>>,
     session: String,
     calls: u64,
-    /// Everything that it told without being asked.
+    /// All DevTools events so far.
     pub events: Vec<Value>,
     _profile: TempDir,
 }
 
 impl Browser {
+    /// Starts a headless browser with a fresh profile.
     pub fn start(program: &Path) -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut process = Command::new(program)
@@ -74,17 +95,17 @@ impl Browser {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut said = BufReader::new(process.stderr.take().unwrap()).lines();
-        let address = said
+        let mut stderr = BufReader::new(process.stderr.take().unwrap()).lines();
+        let address = stderr
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| Some(line.strip_prefix("DevTools listening on ")?.to_owned()))
-            .expect("the browser tells its address");
-        // It must not stop at a full pipe.
-        std::thread::spawn(move || said.for_each(drop));
+            .expect("the browser prints its address");
+        // Keep reading, so that the browser does not block on a full pipe.
+        std::thread::spawn(move || stderr.for_each(drop));
         let (socket, _) = tungstenite::connect(address).unwrap();
         if let MaybeTlsStream::Plain(stream) = socket.get_ref() {
-            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         }
         let mut browser = Self {
             process,
@@ -104,7 +125,7 @@ impl Browser {
         browser
     }
 
-    /// Calls a method and waits for its answer.
+    /// Calls a DevTools method and returns its result.
     #[track_caller]
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.calls += 1;
@@ -117,47 +138,47 @@ impl Browser {
             .send(Message::text(message.to_string()))
             .unwrap();
         loop {
-            let mut answer = self.receive();
-            if answer["id"] == id {
-                assert!(answer.get("error").is_none(), "{method}: {answer}");
-                return answer["result"].take();
+            let mut message = self.receive();
+            if message["id"] == id {
+                assert!(message.get("error").is_none(), "{method}: {message}");
+                return message["result"].take();
             }
-            self.events.push(answer);
+            self.events.push(message);
         }
     }
 
     fn receive(&mut self) -> Value {
         loop {
-            if let Message::Text(text) = self.socket.read().expect("the browser answers in time") {
+            if let Message::Text(text) = self.socket.read().expect("the browser responds in time") {
                 return serde_json::from_str(&text).unwrap();
             }
         }
     }
 
-    /// Opens a page of so many pixels and waits until it is loaded.
+    /// Opens a page in a viewport of this size, with the color scheme `light` or `dark`, and waits until it is loaded.
     pub fn open(&mut self, address: &str, (width, height): (u32, u32), scheme: &str) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
         self.call("Emulation.setDeviceMetricsOverride", size);
         let dark = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
         self.call("Emulation.setEmulatedMedia", dark);
-        // A page of the same document with another #fragment would not be loaded anew.
+        // Navigation to another #fragment of the same document would not reload it.
         self.call("Page.navigate", json!({"url": "about:blank"}));
         self.wait_for("location.href === 'about:blank'");
         self.call("Page.navigate", json!({"url": address}));
         self.wait_for("document.readyState === 'complete' && location.href !== 'about:blank'");
     }
 
-    /// Waits until an expression of JavaScript is true; one that fails, as on an element that is not there yet, is not.
+    /// Waits until a JavaScript expression is true. Exceptions count as false, as for an element that does not exist yet.
     #[track_caller]
     pub fn wait_for(&mut self, expression: &str) {
         let started = Instant::now();
-        let asked =
+        let guarded =
             format!("(() => {{ try {{ return !!({expression}) }} catch {{ return false }} }})()");
-        while self.evaluate(&asked) != true {
+        while self.evaluate(&guarded) != true {
             let page = "document.body ? document.body.innerText.slice(0, 2000) : ''";
-            if started.elapsed() > PATIENCE {
+            if started.elapsed() > TIMEOUT {
                 panic!(
-                    "waited in vain for {expression}; the page: {}",
+                    "timed out waiting for {expression}; page text: {}",
                     self.evaluate(page)
                 );
             }
@@ -167,7 +188,7 @@ impl Browser {
 
     /// Presses and releases a key, by its name in `KeyboardEvent.key`.
     pub fn press(&mut self, key: &str) {
-        // Enter and the letters are also text, without which the browser does not act on them.
+        // The browser ignores Enter and letters without text.
         let text = match key {
             "Enter" => "\r",
             letter if letter.chars().count() == 1 => letter,
@@ -192,10 +213,10 @@ impl Browser {
         }
     }
 
-    /// Clicks with the mouse into the middle of the first element that a selector finds.
+    /// Clicks the center of the first element that matches a selector.
     #[track_caller]
     pub fn click(&mut self, selector: &str) {
-        let middle = self.evaluate(&format!(
+        let center = self.evaluate(&format!(
             "(() => {{
                 const element = document.querySelector({selector:?});
                 element.scrollIntoView({{ block: 'center' }});
@@ -204,93 +225,96 @@ impl Browser {
             }})()"
         ));
         for kind in ["mousePressed", "mouseReleased"] {
-            let (x, y) = (&middle[0], &middle[1]);
+            let (x, y) = (&center[0], &center[1]);
             let event = json!({"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1});
             self.call("Input.dispatchMouseEvent", event);
         }
     }
 
-    /// Lets pages save files into a folder.
-    pub fn download_into(&mut self, folder: &Path) {
-        let allow = json!({"behavior": "allow", "downloadPath": folder});
+    /// Allows downloads, into a directory.
+    pub fn allow_downloads(&mut self, dir: &Path) {
+        let allow = json!({"behavior": "allow", "downloadPath": dir});
         self.call("Page.setDownloadBehavior", allow);
     }
 
-    /// The value of an expression of JavaScript.
+    /// The value of a JavaScript expression. Promises are awaited.
     #[track_caller]
     pub fn evaluate(&mut self, expression: &str) -> Value {
-        let asked = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        let mut answer = self.call("Runtime.evaluate", asked);
+        let parameters =
+            json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        let mut result = self.call("Runtime.evaluate", parameters);
         assert!(
-            answer.get("exceptionDetails").is_none(),
-            "{expression}: {answer}"
+            result.get("exceptionDetails").is_none(),
+            "{expression}: {result}"
         );
-        answer["result"]["value"].take()
+        result["result"]["value"].take()
     }
 
-    /// What is shown, as the bytes of a PNG file.
+    /// A screenshot as a PNG file.
     pub fn screenshot(&mut self) -> Vec<u8> {
-        let whole = json!({"format": "png", "captureBeyondViewport": true});
-        let answer = self.call("Page.captureScreenshot", whole);
-        base64::decode(answer["data"].as_str().unwrap())
+        let parameters = json!({"format": "png", "captureBeyondViewport": true});
+        let result = self.call("Page.captureScreenshot", parameters);
+        BASE64_STANDARD
+            .decode(result["data"].as_str().unwrap())
+            .expect("screenshots are valid base64")
     }
 
-    /// With `REM_SCREENSHOTS=DIR`, what is shown is kept there.
-    pub fn keep_screenshot(&mut self, name: &str) {
+    /// Writes a screenshot to `$REM_SCREENSHOTS`, if set.
+    pub fn save_screenshot(&mut self, name: &str) {
         if let Some(dir) = std::env::var_os("REM_SCREENSHOTS") {
             let png = self.screenshot();
             std::fs::write(Path::new(&dir).join(name), png).unwrap();
         }
     }
 
-    /// Errors and warnings, thrown or on the console.
+    /// Uncaught exceptions and console messages.
     pub fn errors(&self) -> Vec<&Value> {
-        let bad = |event: &&Value| {
+        let is_error = |event: &&Value| {
             let method = event["method"].as_str();
             matches!(
                 method,
                 Some("Runtime.exceptionThrown" | "Runtime.consoleAPICalled" | "Log.entryAdded")
             )
         };
-        self.events.iter().filter(bad).collect()
+        self.events.iter().filter(is_error).collect()
     }
 
-    /// No error was logged, and `host` was the only one that was asked for anything.
+    /// Asserts that nothing was logged, and that all requests went to `host`.
     #[track_caller]
     pub fn assert_clean(&self, host: &str) {
         let errors = self.errors();
         assert!(errors.is_empty(), "{errors:#?}");
-        let home = [format!("http://{host}/"), format!("ws://{host}/")];
+        let origins = [format!("http://{host}/"), format!("ws://{host}/")];
         for (kind, address) in self.requests() {
-            let ours = home.iter().any(|home| address.starts_with(home));
+            let same_origin = origins.iter().any(|origin| address.starts_with(origin));
             assert!(
-                ours || address.starts_with("blob:") || address == "about:blank",
+                same_origin || address.starts_with("blob:") || address == "about:blank",
                 "{kind} {address}"
             );
         }
     }
 
-    /// The texts that pages sent over WebSockets.
-    pub fn messages(&self) -> Vec<&str> {
+    /// The text messages that pages sent over WebSockets.
+    pub fn sent_messages(&self) -> Vec<&str> {
         let sent =
             (self.events.iter()).filter(|event| event["method"] == "Network.webSocketFrameSent");
         sent.filter_map(|event| event["params"]["response"]["payloadData"].as_str())
             .collect()
     }
 
-    /// Everything that was asked of the network: its kind, as `Document`, and its address.
+    /// All requests: resource type (as `Document`) and URL.
     pub fn requests(&self) -> Vec<(&str, &str)> {
-        fn kind_and_address(event: &Value) -> Option<(&str, &str)> {
-            let asked = &event["params"];
+        fn type_and_url(event: &Value) -> Option<(&str, &str)> {
+            let params = &event["params"];
             match event["method"].as_str()? {
                 "Network.requestWillBeSent" => {
-                    Some((asked["type"].as_str()?, asked["request"]["url"].as_str()?))
+                    Some((params["type"].as_str()?, params["request"]["url"].as_str()?))
                 }
-                "Network.webSocketCreated" => Some(("WebSocket", asked["url"].as_str()?)),
+                "Network.webSocketCreated" => Some(("WebSocket", params["url"].as_str()?)),
                 _ => None,
             }
         }
-        self.events.iter().filter_map(kind_and_address).collect()
+        self.events.iter().filter_map(type_and_url).collect()
     }
 }
 

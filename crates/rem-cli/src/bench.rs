@@ -1,10 +1,13 @@
-//! `rem bench`: the training steps timed, in the form and at the sizes of the PyTorch yardstick.
+//! `rem bench`: times the training steps, with the output format and sizes of the PyTorch reference benchmark.
 
+mod dreams;
 #[cfg(feature = "atari")]
 mod emulation;
 mod imagination;
+mod peak;
 mod play;
 mod plot;
+mod workload;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,38 +15,45 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rand::SeedableRng;
-use rem::bench::{Phase, Scale, Workload};
 use serde::{Deserialize, Serialize};
+use workload::{Phase, Scale, Workload};
 
-/// Time the training steps, as the PyTorch yardstick does
+/// Time the training steps
 ///
-/// One JSON object per phase on stdout: milliseconds per step and per frame, GFLOP/s, the share of this
-/// machine's measured peak, and the process' peak memory so far. Run it on an idle machine.
+/// Prints one JSON object per phase: milliseconds per step and per frame, GFLOP/s, the fraction of this machine's
+/// measured peak, and the peak memory of the process so far. Run it on an idle machine.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  rem bench                                         all phases at the paper's size
+  rem bench --only world_model,imagine_pop          two phases
+  rem bench --scale tiny --threads 1                small models on one thread
+  rem bench imagination --compare                   imagination modes of the paper's Table 6")]
 pub struct BenchArgs {
     #[command(subcommand)]
     other: Option<Other>,
-    /// Model sizes: the paper's, or ones at which overhead shows
+    /// Model size: the paper's, or tiny to expose overhead
     #[arg(long, default_value = "paper")]
     scale: ScaleName,
-    /// Phases, separated by commas; all of them if not given
-    #[arg(long, value_delimiter = ',')]
+    /// Comma-separated phases: tokenizer, tokenizer_perceptual, world_model, imagine_pop, imagine_no_pop, actor_critic
+    /// [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "PHASE,…")]
     only: Vec<String>,
-    /// Times each phase is run after a first one to warm up; the best counts
-    #[arg(long, default_value_t = 3)]
+    /// Timed repetitions of each phase after one warm-up; the fastest counts
+    #[arg(long, default_value_t = 3, value_name = "N")]
     repeats: usize,
-    /// CPU threads; 0 = one per core
-    #[arg(long, default_value_t = 0)]
+    /// CPU threads; 0 means one per core
+    #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Products of matrices in f32, or with factors in bfloat16
+    /// Matrix products in f32, or with bfloat16 inputs (mixed)
     #[arg(long, default_value = "mixed")]
     precision: PrecisionName,
-    /// Output of the yardstick (JSON lines) to compare with, phase by phase
+    /// Output of the PyTorch reference benchmark (JSON lines) to compare with
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
 }
 
-/// What else can be timed.
+/// Other benchmarks.
 #[derive(clap::Subcommand)]
 enum Other {
     Imagination(imagination::ImaginationArgs),
@@ -64,7 +74,7 @@ enum PrecisionName {
     Mixed,
 }
 
-/// A line of output; the yardstick's lines have the first six.
+/// A line of output; the reference benchmark has the first six fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Line {
     phase: String,
@@ -75,10 +85,10 @@ struct Line {
     dtype: String,
     #[serde(default)]
     gflops: f64,
-    /// Of this machine's measured peak for the type of the factors.
+    /// Fraction of this machine's measured peak for the input type.
     #[serde(default)]
     share_of_peak: f64,
-    /// Of this process so far, where the system tells.
+    /// Peak memory of this process so far, where the system reports it.
     peak_memory_mb: Option<f64>,
 }
 
@@ -119,11 +129,11 @@ impl BenchArgs {
         let precision: rem::config::Precision = self.precision.into();
         let phases = self.phases()?;
         let reference = self.against.as_ref().map(read_lines).transpose()?;
-        let peak = rem_kernels::peak_gflops(precision.into());
-        let f32_peak = rem_kernels::peak_gflops(rem_kernels::Precision::F32);
+        let peak = peak::gflops(precision.into());
+        let f32_peak = peak::gflops(rem_kernels::Precision::F32);
         eprintln!(
             "{} · {} threads · measured peak {:.0} GFLOP/s in f32, {:.0} in {}",
-            rem_kernels::Level::of_this_machine().name(),
+            rem_kernels::Isa::selected().name(),
             rayon::current_num_threads(),
             f32_peak,
             peak,
@@ -170,7 +180,7 @@ impl BenchArgs {
             let known = Phase::ALL.iter().find(|p| p.name() == name);
             known.copied().with_context(|| {
                 let names: Vec<_> = Phase::ALL.iter().map(|p| p.name()).collect();
-                format!("no phase `{name}`; there are {}", names.join(", "))
+                format!("unknown phase `{name}`; available: {}", names.join(", "))
             })
         };
         self.only.iter().map(find).collect()
@@ -193,16 +203,16 @@ fn read_lines(file: &PathBuf) -> Result<Vec<Line>> {
         .map(line)
         .collect::<Result<_>>()?;
     if lines.is_empty() {
-        bail!("`{}` has no lines to compare with", file.display());
+        bail!("`{}` is empty", file.display());
     }
     Ok(lines)
 }
 
-/// How many times faster each phase is than the best line of the reference for it.
+/// Prints the speedup of each phase over the fastest reference line.
 fn compare(ours: &[Line], theirs: &[Line]) {
     eprintln!(
         "\n{:<22} {:>12} {:>12} {:>8}",
-        "phase", "ms/frame", "reference", "times"
+        "phase", "ms/frame", "reference", "speedup"
     );
     for line in ours {
         let reference = theirs
@@ -211,10 +221,10 @@ fn compare(ours: &[Line], theirs: &[Line]) {
             .map(|t| t.ms_per_frame)
             .fold(f64::INFINITY, f64::min);
         if reference.is_finite() {
-            let times = reference / line.ms_per_frame;
+            let speedup = reference / line.ms_per_frame;
             eprintln!(
                 "{:<22} {:>12.3} {:>12.3} {:>8.2}",
-                line.phase, line.ms_per_frame, reference, times
+                line.phase, line.ms_per_frame, reference, speedup
             );
         } else {
             eprintln!(
@@ -225,7 +235,7 @@ fn compare(ours: &[Line], theirs: &[Line]) {
     }
 }
 
-/// The largest resident memory of this process so far, where the system tells.
+/// Peak resident memory of this process so far, where the system reports it.
 fn peak_memory_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;

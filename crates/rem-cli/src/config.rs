@@ -1,24 +1,33 @@
-//! `rem config`: a preset, resolved.
+//! `rem config`: prints a resolved preset.
 
 use clap::Args;
+use rem::Error;
+use rem::config::Config;
 
-/// Print a preset with everything resolved, as TOML
+/// Print the resolved config of a preset as TOML
 ///
-/// Every key that `--set` takes is in it. The presets are quick, paddle, crossing, debug, atari-laptop, atari100k and iris, and
-/// the ablations ablation-none, -no-pop, -iris, -separate-embeddings, -8x8, -4x4, -iris-controller and -no-action-inputs.
-/// Several with commas between them are laid over each other.
+/// The output lists every key that `--set` accepts. Presets: quick, paddle, crossing, debug, atari-laptop, atari100k,
+/// iris. Ablations: ablation-none, ablation-no-pop, ablation-iris, ablation-separate-embeddings, ablation-8x8,
+/// ablation-4x4, ablation-iris-controller, ablation-no-action-inputs. In a comma-separated list, later presets override
+/// earlier ones.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  rem config                                       the default preset, quick
+  rem config atari100k                             every key, with the paper's values
+  rem config atari100k,ablation-no-pop             an ablation of the paper
+  rem config atari-laptop --set env.game=pong      with the preset's settings for one game")]
 pub struct ConfigArgs {
-    /// Preset to print
-    #[arg(default_value = "quick")]
+    /// Preset, or a comma-separated list of presets
+    #[arg(default_value = "quick", value_name = "NAME")]
     preset: String,
-    /// Change a value first
+    /// Override a config value, such as `tokenizer.vocabulary=128`; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 
 pub fn run(args: ConfigArgs) -> anyhow::Result<()> {
-    let config = rem::config::Config::load(&args.preset, &args.set)?;
+    let config = Config::load(&args.preset, &args.set).map_err(Error::from)?;
     print!("{}", config.to_toml());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `rem doctor`: is this machine ready for a run?
+//! `rem doctor`: checks that this machine can run a preset.
 
 mod self_test;
 
@@ -7,42 +7,47 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::Args;
-use rem::config::{Config, Perceptual};
-use rem::env::{self, Outcome, Use};
-use rem::error::Error;
-use rem::needs::Needs;
+use rem::Error;
+use rem::config::{Config, EnvMode, Perceptual};
+use rem::env::{self, Outcome};
 use rem::threads;
+use rem::train::resources::Resources;
 use sysinfo::{CpuRefreshKind, Disks, RefreshKind, System};
 
 use crate::ConfigSource;
 
-/// Check that this machine is ready for a run of the preset
+/// Check that this machine can run a preset
 ///
-/// Looks at processor, memory and disk, device, game and ROMs, and the weights of the perceptual loss, then trains a
-/// tiny agent for seconds and compares its numbers with recorded ones. Takes the options of `rem train`. The exit code
-/// is 0 if such a run can be started.
+/// Checks the CPU, memory, disk, device, game, ROMs and the weights of the perceptual loss. Then trains a tiny agent for
+/// a few seconds and compares its metrics with recorded ones. Takes the same options as `rem train`. Exits with 0 if the
+/// run can start.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  rem doctor                                        for the default preset
+  rem doctor --preset atari-laptop --game pong      for an Atari game
+  rem doctor --run-dir /mnt/large/runs              for runs on another disk")]
 pub struct DoctorArgs {
     #[command(flatten)]
     source: ConfigSource,
-    /// Where the run would be: its disk is looked at, and the self-test writes there for a moment
+    /// Parent directory of the run: its disk is checked, and the self-test writes temporary files to it
     #[arg(long, value_name = "DIR", default_value = "runs")]
     run_dir: PathBuf,
 }
 
-/// What a check found, and what to do about it.
+/// The result of a check; `Note` and `Failed` carry a message and a hint.
 enum Finding {
-    Fine(String),
-    /// Not wrong, but the user might expect something else.
+    Passed(String),
+    /// Does not prevent the run.
     Note(String, String),
-    Wrong(String, String),
+    Failed(String, String),
 }
 
-use Finding::{Fine, Note, Wrong};
+use Finding::{Failed, Note, Passed};
 
 impl Finding {
-    fn of_error(error: &Error) -> Self {
-        Wrong(error.to_string(), error.hint().unwrap_or_default())
+    fn from_error(error: &Error) -> Self {
+        Failed(error.to_string(), error.hint().unwrap_or_default())
     }
 }
 
@@ -67,42 +72,43 @@ pub fn run(args: DoctorArgs) -> Result<()> {
     report.add("ROMs", roms());
     let (perceptual, finding) = perceptual(&config);
     report.add("LPIPS", finding);
-    match Needs::of(&config, actions, perceptual) {
-        Ok(needs) => {
-            report.add("memory", memory(needs.memory));
-            report.add("disk", disk(needs.disk, &args.run_dir));
+    match Resources::estimate(&config, actions, perceptual) {
+        Ok(resources) => {
+            report.add("memory", memory(resources.memory));
+            report.add("disk", disk(resources.disk, &args.run_dir));
         }
-        Err(error) => report.add("memory", Finding::of_error(&error)),
+        Err(error) => report.add("memory", Finding::from_error(&error)),
     }
-    let place = existing(&args.run_dir);
-    report.add("self-test", self_test::run(config.precision, count, &place));
+    let dir = nearest_existing(&args.run_dir);
+    report.add("self-test", self_test::run(config.precision, count, &dir));
     report.finish(&args.source.preset)
 }
 
 #[derive(Default)]
 struct Report {
     checks: usize,
-    wrong: usize,
+    failed: usize,
 }
 
 impl Report {
-    fn add(&mut self, what: &str, finding: Finding) {
-        let (word, text, hint) = match finding {
-            Fine(text) => ("ok", text, String::new()),
-            Note(text, hint) => ("note", text, hint),
-            Wrong(text, hint) => ("WRONG", text, hint),
-        };
+    /// Prints each check as it completes: the self-test takes seconds, so nothing waits for a finished table.
+    fn add(&mut self, check: &str, finding: Finding) {
         self.checks += 1;
-        self.wrong += usize::from(word == "WRONG");
+        self.failed += usize::from(matches!(finding, Failed(..)));
+        let (status, text, hint) = match finding {
+            Passed(text) => ("ok", text, String::new()),
+            Note(text, hint) => ("note", text, hint),
+            Failed(text, hint) => ("FAIL", text, hint),
+        };
         for (i, line) in text.lines().chain(hint.lines()).enumerate() {
-            let (what, word) = if i == 0 { (what, word) } else { ("", "") };
-            println!("{what:<10} {word:<6} {line}");
+            let (check, status) = if i == 0 { (check, status) } else { ("", "") };
+            println!("{check:<10} {status:<6} {line}");
         }
     }
 
     fn finish(self, preset: &str) -> Result<()> {
-        if self.wrong > 0 {
-            bail!("{} of {} checks failed", self.wrong, self.checks);
+        if self.failed > 0 {
+            bail!("{} of {} checks failed", self.failed, self.checks);
         }
         println!("ready for `rem train --preset {preset}`");
         Ok(())
@@ -119,23 +125,23 @@ fn machine() -> Finding {
     let text = [
         name,
         Some(plural(cores, "core")),
-        Some(rem_kernels::Level::of_this_machine().name().to_owned()),
+        Some(rem_kernels::Isa::selected().name().to_owned()),
         System::long_os_version().ok(),
     ];
     let text = text.into_iter().flatten().collect::<Vec<_>>().join(" · ");
     match cfg!(debug_assertions) {
         true => Note(
-            format!("{text} · built for debugging"),
-            "training will be several times slower than with `cargo build --release`".into(),
+            format!("{text} · debug build"),
+            "training is several times slower than with `cargo build --release`".into(),
         ),
-        false => Fine(text),
+        false => Passed(text),
     }
 }
 
 fn device(config: &Config, threads: usize) -> Finding {
     match rem::device::of(config) {
-        Err(error) => Finding::of_error(&error),
-        Ok(_) => Fine(format!(
+        Err(error) => Finding::from_error(&error),
+        Ok(_) => Passed(format!(
             "{} · {} · precision {}",
             config.device,
             plural(threads, "thread"),
@@ -144,59 +150,59 @@ fn device(config: &Config, threads: usize) -> Finding {
     }
 }
 
-/// Starts the game and plays a little. Its number of actions; if it cannot be started, the most that a game has.
+/// Starts the game and plays some steps. Returns its number of actions, or the maximum of all games if it cannot start.
 fn game(config: &Config) -> (usize, Finding) {
     const STEPS: usize = 100;
-    const MOST_ACTIONS: usize = 18;
-    let mut env = match env::make(&config.env, Use::Train, config.seed) {
+    const MAX_ACTIONS: usize = 18;
+    let mut env = match env::make(&config.env, EnvMode::Train, config.seed) {
         Ok(env) => env,
-        Err(error) => return (MOST_ACTIONS, Finding::of_error(&error.into())),
+        Err(error) => return (MAX_ACTIONS, Finding::from_error(&error.into())),
     };
     let actions = env.actions().len();
     env.reset();
     for step in 0..STEPS {
-        if env.step(step % actions).outcome != Outcome::Continues {
+        if env.step(step % actions).outcome != Outcome::Running {
             env.reset();
         }
     }
     let text = format!("{} · {actions} actions", config.env.game);
-    (actions, Fine(text))
+    (actions, Passed(text))
 }
 
-/// All games of the benchmark. That of the run is a check of its own.
+/// Checks the ROMs of all benchmark games. The game of the run has its own check.
 #[cfg(feature = "atari")]
 fn roms() -> Finding {
     let games: Vec<_> = rem_ale::Game::benchmark().collect();
     let found: Vec<_> = games.iter().map(|game| env::atari::rom(game)).collect();
     let verified = found.iter().flatten().count();
     let text = format!(
-        "ALE {} · {verified} of the benchmark's {} games found and verified",
+        "ALE {} · {verified} of {} benchmark ROMs found and verified",
         rem_ale::ALE_VERSION,
         games.len()
     );
     match found.into_iter().find_map(|rom| rom.err()) {
-        None => Fine(text),
+        None => Passed(text),
         Some(first) => Note(format!("{text}\n{first}"), first.hint().to_string()),
     }
 }
 
-/// Whether there will be a perceptual loss, and what to say of it.
+/// Returns whether the run will use the perceptual loss.
 fn perceptual(config: &Config) -> (bool, Finding) {
-    const HOW: &str = "`rem import lpips --help` tells how to get them";
+    const HOW: &str = "see `rem import lpips --help`";
     let loaded = crate::train::lpips_file(config).and_then(|file| {
         let lpips = file.as_deref().map(|f| crate::train::load_lpips(f, config));
         lpips.transpose()
     });
     let finding = match (&loaded, config.tokenizer.perceptual) {
-        (Ok(_), Perceptual::Off) => Fine("not used by this preset".into()),
-        (Ok(Some(_)), _) => Fine("weights found and loaded".into()),
+        (Ok(_), Perceptual::Off) => Passed("not used by this preset".into()),
+        (Ok(Some(_)), _) => Passed("weights found and loaded".into()),
         (Ok(None), _) => Note(
-            "no weights: the perceptual loss will be off".into(),
+            "weights not found: the perceptual loss will be off".into(),
             HOW.into(),
         ),
         (Err(error), _) => match error.downcast_ref::<Error>() {
-            Some(error) => Finding::of_error(error),
-            None => Wrong(error.to_string(), HOW.into()),
+            Some(error) => Finding::from_error(error),
+            None => Failed(error.to_string(), HOW.into()),
         },
     };
     (matches!(loaded, Ok(Some(_))), finding)
@@ -207,36 +213,36 @@ fn memory(needed: f64) -> Finding {
         return unknown("memory", needed);
     };
     system.refresh_memory();
-    let (free, all) = (
+    let (free, total) = (
         system.available_memory() as f64,
         system.total_memory() as f64,
     );
     let text = format!(
-        "{} free of {}; the run takes up to about {}",
+        "{} free of {}; the run needs up to {}",
         gib(free),
-        gib(all),
+        gib(total),
         gib(needed)
     );
     enough(
         text,
         free,
         needed,
-        "smaller batches need less: `--set world_model.optimise.batch=16`",
+        "reduce the batch size: `--set world_model.optimizer.batch_size=16`",
     )
 }
 
 fn disk(needed: f64, run_dir: &Path) -> Finding {
-    let place = existing(run_dir);
-    let place = place.canonicalize().unwrap_or(place);
+    let dir = nearest_existing(run_dir);
+    let dir = dir.canonicalize().unwrap_or(dir);
     let disks = Disks::new_with_refreshed_list().ok();
     let mounted = (disks.iter().flat_map(|disks| &**disks))
-        .filter(|disk| place.starts_with(disk.mount_point()));
+        .filter(|disk| dir.starts_with(disk.mount_point()));
     let Some(disk) = mounted.max_by_key(|disk| disk.mount_point().as_os_str().len()) else {
         return unknown("disk", needed);
     };
     let free = disk.available_space() as f64;
     let text = format!(
-        "{} free for `{}`; the run takes up to about {}",
+        "{} free for `{}`; the run needs up to {}",
         gib(free),
         run_dir.display(),
         gib(needed)
@@ -245,35 +251,35 @@ fn disk(needed: f64, run_dir: &Path) -> Finding {
         text,
         free,
         needed,
-        "name a place on another disk with `--run-dir DIR`",
+        "pass a directory on another disk with `--run-dir DIR`",
     )
 }
 
-fn unknown(what: &str, needed: f64) -> Finding {
+fn unknown(resource: &str, needed: f64) -> Finding {
     Note(
-        format!("the system does not tell how much {what} is free"),
-        format!("the run takes up to about {}", gib(needed)),
+        format!("cannot determine free {resource}"),
+        format!("the run needs up to {}", gib(needed)),
     )
 }
 
 fn enough(text: String, free: f64, needed: f64, hint: &str) -> Finding {
     if free >= needed {
-        Fine(text)
+        Passed(text)
     } else {
-        Wrong(text, hint.into())
+        Failed(text, hint.into())
     }
 }
 
-/// The nearest folder on the way up that is there.
-fn existing(dir: &Path) -> PathBuf {
-    let there = dir.ancestors().find(|d| d.is_dir());
-    there.map_or_else(|| PathBuf::from("."), Path::to_owned)
+/// The nearest ancestor directory that exists.
+fn nearest_existing(dir: &Path) -> PathBuf {
+    let found = dir.ancestors().find(|d| d.is_dir());
+    found.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 fn gib(bytes: f64) -> impl Display {
     format!("{:.1} GiB", bytes / f64::from(1 << 30))
 }
 
-fn plural(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+fn plural(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

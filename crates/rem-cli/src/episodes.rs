@@ -1,37 +1,38 @@
-//! `rem episodes`: the episodes of a run, and of recordings: listed, exported; and the run's pictures deleted.
+//! `rem episodes`: lists and exports the episodes of a run or a recording, and deletes a run's media.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
-use rem::checkpoint;
+use comfy_table::{CellAlignment, Table, presets};
+use rem::Error;
+use rem::data::episode::Episode;
+use rem::data::replay::archive::Archive;
 use rem::env::Outcome;
-use rem::episode::Episode;
-use rem::error::Error;
-use rem::replay::archive::Archive;
-use rem::run::{Protocol, read_config};
-use rem::showcase;
+use rem::run::checkpoint;
+use rem::run::{read_config, read_protocol};
+use rem::train::eval_media;
 
-/// List the episodes of a run, export them as pictures or arrays, delete its pictures
+/// List and export the episodes of a run, or delete its media files
 ///
-/// Episodes are those that the agent lived through while it trained, from the run's replay. In the place of a run a file
-/// can stand that `rem play` or `export --to npz` wrote.
+/// Lists the episodes that the agent collected during training, from the run's replay. Instead of a run, pass an episode
+/// file written by `rem play` or `export --to npz`.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  rem episodes runs/catch-seed1                          list them
-  rem episodes runs/catch-seed1 --last 20                the last twenty
-  rem episodes runs/catch-seed1 export 7 --to gif        episode-7.gif
+  rem episodes runs/catch-seed1                            list all episodes
+  rem episodes runs/catch-seed1 --last 20                  list the last 20
+  rem episodes runs/catch-seed1 export 7 --to gif          write episode-7.gif
   rem episodes runs/catch-seed1 export 7 --to npz --out e.npz
-  rem episodes e.npz                                     what is in a recording
-  rem episodes e.npz export --to strip                   all its frames on one picture
-  rem episodes runs/catch-seed1 delete-media --keep-last make room")]
+  rem episodes e.npz                                       show a recording step by step
+  rem episodes e.npz export --to strip                     all frames in one image
+  rem episodes runs/catch-seed1 delete-media --keep-last   free disk space")]
 pub struct EpisodesArgs {
-    /// Directory of the run, or an episode file
+    /// Run directory or episode file
     #[arg(value_name = "RUN|FILE.npz")]
     source: PathBuf,
-    /// List only so many of the last ones
+    /// List only the last N episodes
     #[arg(long, value_name = "N")]
     last: Option<usize>,
     #[command(subcommand)]
@@ -40,42 +41,42 @@ pub struct EpisodesArgs {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Write an episode as a file that other programs open
+    /// Export an episode as a GIF, PNG or NPZ file
     Export(ExportArgs),
-    /// Delete the pictures that a run's evaluations made
+    /// Delete the images and GIFs that a run's evaluations wrote
     DeleteMedia(DeleteArgs),
 }
 
 #[derive(Args)]
 struct ExportArgs {
-    /// Number of the episode, as it is listed; a file has only one
+    /// Episode number, as listed; not needed for an episode file
     number: Option<usize>,
-    /// What to write
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Format,
-    /// File to write [default: episode-N.gif, .png or .npz]
+    /// Output file [default: episode-N.gif, .png or .npz]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Milliseconds a frame, for a GIF
+    /// Milliseconds per frame (GIF)
     #[arg(long, value_name = "N", default_value_t = 120)]
     frame_ms: u32,
-    /// Frames in a row, for a strip
+    /// Frames per row (strip)
     #[arg(long, value_name = "N", default_value_t = 10)]
     columns: usize,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Format {
-    /// An animation
+    /// Animation
     Gif,
-    /// All frames on one PNG
+    /// All frames in one PNG
     Strip,
-    /// Arrays for NumPy, and for `rem` again
+    /// NumPy arrays; `rem episodes` reads them back
     Npz,
 }
 
 impl Format {
-    fn ending(self) -> &'static str {
+    fn extension(self) -> &'static str {
         match self {
             Self::Gif => "gif",
             Self::Strip => "png",
@@ -95,14 +96,14 @@ pub fn run(args: EpisodesArgs) -> Result<()> {
     let is_file = args.source.is_file();
     match args.action {
         None if is_file => {
-            let episode = Episode::read(&args.source)?;
-            heard(show(&episode, &mut io::stdout().lock()))?;
+            let episode = Episode::read(&args.source).map_err(Error::from)?;
+            ignore_broken_pipe(show(&episode, &mut io::stdout().lock()))?;
         }
         None => {
             let archive = archive(&args.source)?;
-            heard(list(&archive, args.last, &mut io::stdout().lock()))?;
+            ignore_broken_pipe(list(&archive, args.last, &mut io::stdout().lock()))?;
             if let Some(problem) = archive.problem {
-                eprintln!("note: the rest cannot be read: {problem}");
+                eprintln!("note: cannot read the remaining episodes: {problem}");
             }
         }
         Some(Action::Export(export)) => export_one(&args.source, &export)?,
@@ -113,52 +114,59 @@ pub fn run(args: EpisodesArgs) -> Result<()> {
 
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
-        Outcome::Continues => "open",
-        Outcome::Ended => "ended",
-        Outcome::Truncated => "cut short",
+        Outcome::Running => "running",
+        Outcome::Terminated => "terminated",
+        Outcome::Truncated => "truncated",
     }
 }
 
-/// Whoever reads may have seen enough, as `head` has.
-fn heard(told: io::Result<()>) -> Result<()> {
-    match told {
+/// A reader such as `head` may close the pipe early.
+fn ignore_broken_pipe(result: io::Result<()>) -> Result<()> {
+    match result {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::File(error).into()),
         _ => Ok(()),
     }
 }
 
 fn list(archive: &Archive, last: Option<usize>, out: &mut impl Write) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:>7} {:>6} {:>6} {:>9}  outcome",
-        "episode", "epoch", "steps", "return"
-    )?;
+    let mut table = table(&["episode", "epoch", "steps", "return", "outcome"], 4);
     let skipped = last.map_or(0, |last| archive.episodes().saturating_sub(last));
     for episode in archive.list().skip(skipped) {
-        writeln!(
-            out,
-            "{:>7} {:>6} {:>6} {:>9}  {}",
-            episode.number,
-            episode.epoch,
-            episode.steps,
-            episode.total_reward,
-            outcome(episode.outcome)
-        )?;
+        table.add_row([
+            episode.number.to_string(),
+            episode.epoch.to_string(),
+            episode.steps.to_string(),
+            episode.total_reward.to_string(),
+            outcome(episode.outcome).to_owned(),
+        ]);
     }
-    Ok(())
+    writeln!(out, "{}", table.trim_fmt())
 }
 
-/// The replay of a directory that must be a run.
+/// A table without borders, whose first `numeric` columns are right-aligned.
+fn table(header: &[&str], numeric: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(header);
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
+        if i < numeric {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// The replay of a run; fails if `run` is not a run directory.
 fn archive(run: &Path) -> Result<Archive> {
     read_config(run)?;
     Ok(checkpoint::archive(run))
 }
 
 fn show(episode: &Episode, out: &mut impl Write) -> io::Result<()> {
-    let dreamt = episode.dreamt.iter().filter(|dreamt| **dreamt).count();
+    let imagined = episode.dreamt.iter().filter(|dreamt| **dreamt).count();
     writeln!(
         out,
-        "{}: {} steps, return {}, {}; {} frames of {}x{}, {dreamt} of them dreamt",
+        "{}: {} steps, return {}, {}; {} frames of {}x{}, {imagined} imagined",
         episode.game,
         episode.steps(),
         episode.total_reward(),
@@ -167,33 +175,37 @@ fn show(episode: &Episode, out: &mut impl Write) -> io::Result<()> {
         episode.size,
         episode.size
     )?;
+    let mut table = table(&["step", "reward", "action"], 2);
     for step in 0..episode.steps() {
-        let action = episode.action_name(step).unwrap_or("?");
-        writeln!(out, "{step:>5} {action:>12} {:>8}", episode.rewards[step])?;
+        table.add_row([
+            step.to_string(),
+            episode.rewards[step].to_string(),
+            episode.action_name(step).unwrap_or("?").to_owned(),
+        ]);
     }
-    Ok(())
+    writeln!(out, "{}", table.trim_fmt())
 }
 
 fn export_one(source: &Path, args: &ExportArgs) -> Result<()> {
     let episode = match source.is_file() {
-        true => Episode::read(source)?,
+        true => Episode::read(source).map_err(Error::from)?,
         false => from_run(source, args.number)?,
     };
     let name = args
         .number
         .map_or("episode".to_owned(), |n| format!("episode-{n}"));
     let out = args.out.clone();
-    let out = out.unwrap_or_else(|| PathBuf::from(format!("{name}.{}", args.to.ending())));
+    let out = out.unwrap_or_else(|| PathBuf::from(format!("{name}.{}", args.to.extension())));
     match args.to {
         Format::Gif => {
             let gif = episode.gif(args.frame_ms).map_err(Error::File)?;
-            rem::files::write_atomic(&out, &gif).map_err(Error::File)?;
+            rem_run::files::write_atomic(&out, &gif).map_err(Error::File)?;
         }
         Format::Strip => episode
             .strip(args.columns)
             .save_png(&out)
             .map_err(Error::File)?,
-        Format::Npz => episode.write(&out)?,
+        Format::Npz => episode.write(&out).map_err(Error::from)?,
     }
     println!("{}", out.display());
     Ok(())
@@ -202,40 +214,40 @@ fn export_one(source: &Path, args: &ExportArgs) -> Result<()> {
 fn from_run(run: &Path, number: Option<usize>) -> Result<Episode> {
     let archive = archive(run)?;
     let hint = || match archive.episodes() {
-        0 => "it has none yet".into(),
+        0 => "the run has no episodes yet".into(),
         count => format!(
-            "it has episodes 0 to {}; `rem episodes RUN` lists them",
+            "the run has episodes 0 to {}; `rem episodes RUN` lists them",
             count - 1
         ),
     };
-    let refused = |reason: String| Error::Run {
+    let error = |reason: String| Error::Run {
         path: run.into(),
         reason,
         hint: hint(),
     };
-    let number = number.ok_or_else(|| refused("which episode?".into()))?;
-    let lived = archive.read(number, 0..usize::MAX).map_err(Error::from)?;
-    let lived = lived.ok_or_else(|| refused(format!("there is no episode {number}")))?;
+    let number = number.ok_or_else(|| error("an episode number is required".into()))?;
+    let steps = archive.read(number, 0..usize::MAX).map_err(Error::from)?;
+    let steps = steps.ok_or_else(|| error(format!("no episode {number}")))?;
     let size = archive.frame_size();
-    let size = size.ok_or_else(|| refused("its frames are not square".into()))?;
+    let size = size.ok_or_else(|| error("its frames are not square".into()))?;
     let config = read_config(run)?;
-    let action_names = Protocol::read(run).map_or_else(|_| Vec::new(), |protocol| protocol.actions);
+    let action_names = read_protocol(run).map_or_else(|_| Vec::new(), |protocol| protocol.actions);
     Ok(Episode {
         game: config.env.game,
         action_names,
         size,
-        dreamt: vec![false; lived.frames.len()],
-        frames: lived.frames,
-        actions: lived.actions,
-        rewards: lived.rewards,
-        outcomes: lived.outcomes,
+        dreamt: vec![false; steps.frames.len()],
+        frames: steps.frames,
+        actions: steps.actions,
+        rewards: steps.rewards,
+        outcomes: steps.outcomes,
     })
 }
 
-/// Only what evaluations wrote; whatever else lies there stays.
+/// Deletes only files that evaluations wrote.
 fn delete_media(run: &Path, args: &DeleteArgs) -> Result<()> {
     read_config(run)?;
-    let mut pictures = showcase::pictures(run);
+    let mut pictures = eval_media::pictures(run);
     if args.keep_last {
         let last = pictures.last().map(|picture| picture.epoch);
         pictures.retain(|picture| Some(picture.epoch) != last);
@@ -247,7 +259,7 @@ fn delete_media(run: &Path, args: &DeleteArgs) -> Result<()> {
         std::fs::remove_file(&path).map_err(Error::io(&path))?;
     }
     println!(
-        "deleted {} pictures, {:.1} MB",
+        "deleted {} media files, {:.1} MB",
         pictures.len(),
         bytes as f64 / 1e6
     );

@@ -1,30 +1,36 @@
-//! `rem eval`: play with a run's agent and say its score.
+//! `rem eval`: evaluates the agent of a run.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use rem::evaluate::evaluate;
-use rem::run::{Protocol, read_config};
+use rem::run::{read_config, read_protocol};
 use rem::seeds::Seeds;
+use rem::train::evaluate::evaluate;
 use rem::{device, threads, train};
 use serde::Serialize;
 
-/// Play with the agent of a run and print its score
+/// Evaluate the agent of a run and print its score
 ///
-/// The same number of episodes as the run's own final evaluation gives the same score, to the digit.
+/// With the run's own number of episodes, the result equals the run's final score exactly.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  rem eval runs/catch-seed1                        reproduce the final score
+  rem eval runs/catch-seed1 --episodes 500         a more precise estimate
+  rem eval runs/catch-seed1 --epoch 27 --json      an older checkpoint; print every return as JSON")]
 pub struct EvalArgs {
-    /// Directory of the run
+    /// Run directory
+    #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// Episodes to play [default: as many as the run's final evaluation]
+    /// Number of episodes [default: that of the run's final evaluation]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     episodes: Option<u32>,
-    /// Use the checkpoint of this epoch instead of the last
+    /// Use the checkpoint of this epoch instead of the last one
     #[arg(long, value_name = "N")]
     epoch: Option<u32>,
     /// Sampling temperature of the policy [default: the run's]
-    #[arg(long, value_name = "T", value_parser = above_zero)]
+    #[arg(long, value_name = "T", value_parser = positive)]
     temperature: Option<f64>,
     /// Print JSON with the return of every episode
     #[arg(long)]
@@ -32,7 +38,7 @@ pub struct EvalArgs {
 }
 
 #[derive(Serialize)]
-struct Played<'a> {
+struct Output<'a> {
     game: &'a str,
     epoch: u32,
     mean: f64,
@@ -40,11 +46,12 @@ struct Played<'a> {
     lengths: &'a [usize],
 }
 
-fn above_zero(text: &str) -> Result<f64, String> {
+fn positive(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    let good = value > 0.0 && value.is_finite();
-    good.then_some(value)
-        .ok_or_else(|| "must be above 0".into())
+    let valid = value > 0.0 && value.is_finite();
+    valid
+        .then_some(value)
+        .ok_or_else(|| "must be positive".into())
 }
 
 pub fn run(args: EvalArgs) -> Result<()> {
@@ -55,7 +62,7 @@ pub fn run(args: EvalArgs) -> Result<()> {
     if let Some(temperature) = args.temperature {
         config.evaluate.temperature = temperature;
     }
-    let protocol = Protocol::read(&args.run)?;
+    let protocol = read_protocol(&args.run)?;
     let episodes = args
         .episodes
         .map_or(config.evaluate.final_episodes, |n| n as usize);
@@ -67,28 +74,28 @@ pub fn run(args: EvalArgs) -> Result<()> {
     let play = || evaluate(&player, &config, episodes, &seeds, &device, |_| {});
     let result = threads::on_worker(play)?;
     if args.json {
-        let played = Played {
+        let output = Output {
             game: &config.env.game,
             epoch,
             mean: result.mean(),
             returns: &result.returns,
             lengths: &result.lengths,
         };
-        println!("{}", serde_json::to_string(&played)?);
+        println!("{}", serde_json::to_string(&output)?);
         return Ok(());
     }
     let mean = result.mean();
-    let spread = result
+    let squares = result
         .returns
         .iter()
         .map(|r| (f64::from(*r) - mean).powi(2))
         .sum::<f64>();
-    let deviation = (spread / result.returns.len() as f64).sqrt();
-    let best = protocol
+    let deviation = (squares / result.returns.len() as f64).sqrt();
+    let scripted = protocol
         .scripted_player
-        .map_or_else(String::new, |s| format!(", scripted best {s:.3}"));
+        .map_or_else(String::new, |s| format!(", scripted player {s:.3}"));
     println!(
-        "{}: mean return {mean:.3} ± {deviation:.3} over {} episodes (random player {:.3}{best})",
+        "{}: mean return {mean:.3} ± {deviation:.3} over {} episodes (random player {:.3}{scripted})",
         config.env.game,
         result.returns.len(),
         protocol.random_player

@@ -1,39 +1,48 @@
-//! `rem import`: weights from elsewhere.
+//! `rem import`: converts weights from PyTorch.
 
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Subcommand;
-use rem::error::Error;
-use rem::run::{Protocol, RunDir};
-use rem::{files, import, threads, train, weights};
+use rem::Error;
+use rem::model::weights;
+use rem::run::RunDir;
+use rem::run::import;
+use rem::{threads, train};
 
 use crate::data_dir;
 
-/// Bring in weights made elsewhere
+/// Import weights from PyTorch files
 #[derive(Subcommand)]
 pub enum ImportCommand {
-    /// Prepare the weights of the perceptual loss (LPIPS) from their published PyTorch files
+    /// Convert the published weights of the perceptual loss (LPIPS)
     ///
-    /// They cannot ship with REM. Get torchvision's VGG-16 (`vgg16-397923af.pth`, from PyTorch's model zoo) and
-    /// the heads `vgg.pth` of the `lpips` Python package (in its folder `weights/v0.1`), then name both here.
+    /// REM cannot ship these weights. Download torchvision's VGG-16 (`vgg16-397923af.pth`, from PyTorch's model zoo) and
+    /// take the heads (`weights/v0.1/vgg.pth`) from the `lpips` Python package, then pass both files.
+    #[command(after_long_help = "\
+Example:
+  rem import lpips vgg16-397923af.pth vgg.pth")]
     Lpips {
         /// torchvision's VGG-16, .pth or .safetensors
         vgg: PathBuf,
         /// The LPIPS heads for VGG, .pth or .safetensors
         heads: PathBuf,
-        /// File to write [default: lpips.safetensors in the user's data directory]
+        /// Output file [default: lpips.safetensors in the user's data directory]
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Make a run of an agent saved by the authors' PyTorch code, for `rem eval`
+    /// Convert an agent saved by the authors' PyTorch code into a run, for `rem eval`
+    #[command(after_long_help = "\
+Example:
+  rem import agent last.pt --game pong --run-dir runs/pong-authors
+  rem eval runs/pong-authors")]
     Agent {
         /// The agent, .pt or .safetensors
         file: PathBuf,
-        /// Game that it plays; its number of actions must be the agent's
+        /// Game of the agent; the number of actions must match
         #[arg(long, value_name = "NAME")]
         game: String,
-        /// Directory of the new run
+        /// Run directory to create
         #[arg(long, value_name = "DIR")]
         run_dir: PathBuf,
     },
@@ -59,7 +68,7 @@ fn lpips(vgg: PathBuf, heads: PathBuf, out: Option<PathBuf>) -> Result<()> {
     if let Some(parent) = out.parent() {
         std::fs::create_dir_all(parent).map_err(Error::io(parent))?;
     }
-    files::write_atomic(&out, &weights::to_safetensors(&arrays)).map_err(Error::File)?;
+    rem_run::files::write_atomic(&out, &weights::to_safetensors(&arrays)).map_err(Error::File)?;
     println!("{}: {} arrays", out.display(), arrays.len());
     Ok(())
 }
@@ -67,13 +76,13 @@ fn lpips(vgg: PathBuf, heads: PathBuf, out: Option<PathBuf>) -> Result<()> {
 fn agent(file: PathBuf, game: String, run_dir: PathBuf) -> Result<()> {
     let (mut config, agent) = import::agent(&file, &game)?;
     config.threads = threads::set(config.threads)?;
-    let actions = rem::evaluate::test_env(&config.env, 0)
+    let actions = rem::train::evaluate::test_env(&config.env, 0)
         .map_err(Error::from)?
         .actions()
         .len();
     if actions != agent.actions() {
         let reason = format!(
-            "it plays with {} actions, `{game}` has {actions}",
+            "the agent has {} actions, but `{game}` has {actions}",
             agent.actions()
         );
         return Err(Error::Weights {
@@ -82,15 +91,15 @@ fn agent(file: PathBuf, game: String, run_dir: PathBuf) -> Result<()> {
         }
         .into());
     }
-    // Everything that can be wrong is found out before anything is written.
+    // Check everything that can fail before writing anything.
     let weights = [agent.tokenizer, agent.world_model, agent.actor_critic];
-    let checkpoint = train::imported(&config, &file, weights)?;
+    let checkpoint = train::checkpoint_from_weights(&config, &file, weights)?;
     let lpips = crate::train::lpips_file(&config)?;
     let crc32 = lpips.as_deref().map(crate::train::checksum).transpose()?;
-    let protocol = Protocol::new(&config, config.threads, crc32)?;
+    let protocol = train::protocol(&config, config.threads, crc32, None)?;
     let run = RunDir::create(&run_dir)?;
-    protocol.write(&run)?;
-    train::write_imported(&run, &config, checkpoint)?;
+    protocol.write(run.path()).map_err(Error::from)?;
+    train::write_imported_run(&run, &config, checkpoint)?;
     println!(
         "{}: try `rem eval {}`",
         run_dir.display(),

@@ -1,4 +1,4 @@
-//! `rem`: train, evaluate and look into a world-model agent. One function per command.
+//! `rem`: trains, evaluates and inspects world-model agents. One file per command.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+mod allocator;
 mod bench;
 mod config;
 mod doctor;
@@ -13,24 +14,31 @@ mod episodes;
 mod eval;
 mod import;
 mod play;
+mod progress;
 mod report;
-mod show;
 mod train;
 mod watch;
 
-#[global_allocator]
-static ALLOCATOR: rem_kernels::memory::Allocator = rem_kernels::memory::Allocator;
-
-/// REM, an agent that learns games by dreaming them.
+/// REM: an agent that learns to play games inside its own world model
 ///
-/// A tokenizer turns frames into tokens, a world model predicts the next frame's tokens, reward and end,
-/// and a controller learns to play in that dream. `rem train` shows it on a small built-in game.
+/// A tokenizer turns frames into tokens. A world model predicts the tokens of the next frame, the reward and the end of
+/// the episode. A controller learns to play in imagination. Start with `rem train`: it trains an agent on a small
+/// built-in game.
 #[derive(Parser)]
 #[command(name = "rem", version, max_term_width = 110, args_override_self = true)]
+#[command(after_long_help = "\
+Examples:
+  rem doctor                       check that this machine can run the default preset
+  rem train                        train an agent on `catch`
+  rem watch                        show all runs in the browser, live while they train
+  rem eval runs/catch-seed1        evaluate the agent of a run
+  rem play runs/catch-seed1        play in the world model
+
+`rem COMMAND --help` describes a command and its options.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Folder to look for Atari ROMs in first
+    /// Directory to search first for Atari ROMs
     #[cfg(feature = "atari")]
     #[arg(long, global = true, value_name = "DIR")]
     rom_dir: Option<PathBuf>,
@@ -51,52 +59,52 @@ enum Command {
     Episodes(episodes::EpisodesArgs),
 }
 
-/// Where a config comes from.
+/// Options that select and override a config.
 #[derive(Args)]
 struct ConfigSource {
-    /// Preset to start from, or several laid over each other: quick, paddle, crossing, debug, atari-laptop, atari100k,
-    /// iris, ablation-… (`rem config` has them all), or `atari100k,ablation-no-pop`
+    /// Preset: quick, paddle, crossing, debug, atari-laptop, atari100k, iris, ablation-… (`rem config --help` lists
+    /// all); later ones override earlier ones in a list such as `atari100k,ablation-no-pop`
     #[arg(long, default_value = "quick", value_name = "NAME")]
     preset: String,
-    /// Game to play, short for `--set env.game=…`: catch, paddle, crossing, or an Atari game such as breakout
+    /// Game: catch, paddle, crossing, or an Atari game such as breakout (same as `--set env.game=…`)
     #[arg(long, value_name = "NAME")]
     game: Option<String>,
-    /// Change a config value, as often as you like: `--set tokenizer.vocabulary=128`
+    /// Override a config value, such as `tokenizer.vocabulary=128`; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Seed of all randomness, short for `--set seed=…`
+    /// Random seed (same as `--set seed=…`)
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Device to compute on: flex (any CPU), or cuda, vulkan, wgpu, metal, rocm if built in
+    /// Compute device: flex (CPU), or cuda, vulkan, wgpu, metal, rocm if built in
     #[arg(long, value_name = "NAME[:INDEX]")]
     device: Option<String>,
-    /// CPU threads; 0 is one per core
+    /// CPU threads; 0 means one per core
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Chance that a frame of an Atari game repeats the action before, short for `--set env.atari.sticky_actions=…`
+    /// Probability that an Atari frame repeats the previous action (same as `--set env.atari.sticky_actions=…`)
     #[arg(long, value_name = "P")]
     sticky: Option<f64>,
 }
 
 impl ConfigSource {
-    fn load(&self) -> rem::error::Result<rem::config::Config> {
+    fn load(&self) -> rem::Result<rem::config::Config> {
         let mut overrides = self.set.clone();
-        let mut short = |key: &str, value: Option<String>| {
+        let mut set = |key: &str, value: Option<String>| {
             overrides.extend(value.map(|v| format!("{key}={v}")));
         };
-        short("env.game", self.game.clone());
-        short("seed", self.seed.map(|v| v.to_string()));
-        short("device", self.device.clone());
-        short("threads", self.threads.map(|v| v.to_string()));
-        short(
+        set("env.game", self.game.clone());
+        set("seed", self.seed.map(|v| v.to_string()));
+        set("device", self.device.clone());
+        set("threads", self.threads.map(|v| v.to_string()));
+        set(
             "env.atari.sticky_actions",
             self.sticky.map(|v| v.to_string()),
         );
-        rem::config::Config::load(&self.preset, &overrides)
+        Ok(rem::config::Config::load(&self.preset, &overrides)?)
     }
 }
 
-/// The user's data directory: `REM_DATA_DIR`, or the system's place for it.
+/// The user's data directory: `REM_DATA_DIR`, or the platform's default.
 fn data_dir() -> anyhow::Result<PathBuf> {
     if let Some(dir) = std::env::var_os("REM_DATA_DIR") {
         return Ok(dir.into());
@@ -107,13 +115,23 @@ fn data_dir() -> anyhow::Result<PathBuf> {
 }
 
 fn main() -> ExitCode {
-    rem_kernels::memory::keep();
+    allocator::keep_freed_memory();
     let cli = Cli::parse();
     #[cfg(feature = "atari")]
     if let Some(dir) = cli.rom_dir {
-        rem::env::atari::look_for_roms_in(dir);
+        rem::env::atari::set_rom_dir(dir);
     }
-    let result = match cli.command {
+    match run(cli.command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Train(args) => train::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Import(command) => import::run(command),
@@ -124,18 +142,11 @@ fn main() -> ExitCode {
         Command::Watch(args) => watch::run(args),
         Command::Play(args) => play::run(args),
         Command::Episodes(args) => episodes::run(args),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(&error);
-            ExitCode::FAILURE
-        }
     }
 }
 
-/// One line of what went wrong, and one of what to do about it.
-fn complain(error: &anyhow::Error) {
+/// Prints one `error:` line and, if there is one, a `hint:` line.
+fn print_error(error: &anyhow::Error) {
     let mut stderr = std::io::stderr().lock();
     let (red, dim, reset) = match stderr.is_terminal() {
         true => ("\x1b[1;31m", "\x1b[2m", "\x1b[0m"),
@@ -151,5 +162,5 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = error.downcast_ref::<rem_report::Error>() {
         return Some(error.hint());
     }
-    error.downcast_ref::<rem::error::Error>()?.hint()
+    error.downcast_ref::<rem::Error>()?.hint()
 }

@@ -1,4 +1,4 @@
-//! `rem play`: the console, in the page of `rem watch`.
+//! `rem play`: serves the play console of the `rem watch` page.
 
 use std::path::PathBuf;
 
@@ -9,25 +9,26 @@ use rem::threads;
 
 use crate::watch::ServeArgs;
 
-/// Play in the browser: the real game or the agent's dream of it, yourself or by the agent
+/// Play in the browser: the real game or the world model, by hand or by the agent
 ///
-/// Opens a console on the agent of a run's last checkpoint. You play the real game, or inside the world model, from a
-/// real start of your choice and as long as you like; or the agent plays either. Pause, step, go back and try another
-/// action, change the temperature of the dream, look at what else a token might have been, let the dream forget, and
-/// save any of it as a GIF or as an episode file (`rem episodes FILE` reads it).
+/// Serves a console for the agent of a run's last checkpoint. Play the real game or the world model, or let the agent
+/// play. A dream starts from a real frame of your choice and can go on for as long as you like. You can pause, step, go
+/// back and try another action, change the sampling temperature, inspect the distribution of each token, reset the
+/// world model's state, and save any of it as a GIF or as an episode file for `rem episodes`.
 ///
-/// The keys are shown on the page. A training of the same run may go on meanwhile.
+/// The page lists the keys. The run may keep training in the meantime.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  rem play runs/catch-seed1
-  rem play runs/catch-seed1 --port 0 --threads 1")]
+  rem play runs/catch-seed1                           the agent of the last checkpoint
+  rem play runs/catch-seed1 --port 0 --threads 1      on a free port and one thread, beside a training")]
 pub struct PlayArgs {
-    /// Directory of the run
+    /// Run directory
+    #[arg(value_name = "RUN")]
     run: PathBuf,
     #[command(flatten)]
-    place: ServeArgs,
-    /// CPU threads; 0 is one per core
+    serve: ServeArgs,
+    /// CPU threads; 0 means one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     threads: usize,
 }
@@ -35,5 +36,5 @@ pub struct PlayArgs {
 pub fn run(args: PlayArgs) -> Result<()> {
     read_config(&args.run)?;
     threads::set(args.threads)?;
-    args.place.serve(vec![args.run], "#/play")
+    args.serve.run(vec![args.run], "#/play")
 }

@@ -1,35 +1,48 @@
-//! `rem train`: a run from its start, or on from its last checkpoint.
+//! `rem train`: starts a run, or resumes one from a checkpoint.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
-use rem::config::{Config, Perceptual};
-use rem::error::Error;
-use rem::run::{Protocol, RunDir, read_config};
-use rem::tokenizer::lpips::Lpips;
+use rem::Error;
+use rem::config::{Config, ConfigError, Perceptual};
+use rem::imagination::pop_mode;
+use rem::model::tokenizer::lpips::Lpips;
+use rem::model::weights;
+use rem::run::import;
+use rem::run::{Protocol, RunDir, read_config, read_protocol};
+use rem::threads;
 use rem::train::Trainer;
-use rem::{pop_mode, threads, weights};
 
-use crate::show::Show;
+use crate::progress::Progress;
 use crate::{ConfigSource, data_dir};
 
-/// Train an agent; without arguments, on the built-in game `catch`, in minutes
+/// Train an agent; by default on the built-in game `catch`, which takes minutes
 ///
-/// A run lives in a directory of its own: config, metrics, checkpoints, pictures, scores. Stop it whenever
-/// you like, even with kill -9: `rem train --resume DIR` goes on from the last epoch and ends bit-identical
-/// to a run that was never stopped.
+/// A run directory holds config, metrics, checkpoints, images and scores. You can stop a run at any time, even with
+/// `kill -9`: `rem train --resume DIR` continues from the last completed epoch, and the result is bit-identical to an
+/// uninterrupted run.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  rem train                                         learn `catch`
+  rem train --preset paddle --seed 2                another built-in game, another seed
+  rem train --preset atari-laptop --game pong       an Atari game; needs a build with `--features atari`
+  rem train --preset atari100k,ablation-no-pop      an ablation of the paper
+  rem train --set world_model.layers=3              with a config value changed
+  rem train --resume runs/catch-seed1               continue an interrupted run
+
+`rem config PRESET` prints every key that `--set` accepts.")]
 pub struct TrainArgs {
     #[command(flatten)]
     source: ConfigSource,
-    /// Directory of the run [default: runs/GAME-seedN]
+    /// Run directory [default: runs/GAME-seedN]
     #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
-    /// Go on with the run in this directory; it keeps its config
+    /// Resume the run in this directory, with its own config
     #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "game", "set", "seed", "device", "threads", "run_dir"])]
     resume: Option<PathBuf>,
-    /// Go on from the checkpoint of this epoch instead of the last; later ones are dropped
+    /// Resume from the checkpoint of this epoch instead of the last one; later checkpoints are deleted
     #[arg(long, value_name = "N", requires = "resume")]
     from_epoch: Option<u32>,
 }
@@ -39,21 +52,21 @@ pub fn run(args: TrainArgs) -> Result<()> {
         Some(dir) => resume(dir, args.from_epoch)?,
         None => start(&args)?,
     };
-    let mut show = Show::new(trainer.config());
-    let scores = threads::on_worker(|| trainer.train(&mut |event| show.event(event)))?;
-    show.finish(&scores);
+    let mut progress = Progress::new(trainer.config());
+    let scores = threads::on_worker(|| trainer.train(&mut |event| progress.event(event)))?;
+    progress.finish(&scores);
     Ok(())
 }
 
 fn start(args: &TrainArgs) -> Result<Trainer> {
     let mut config = args.source.load()?;
-    // Everything that can be wrong is found out before anything is written.
+    // Check everything that can fail before writing anything.
     rem::device::of(&config)?;
     let lpips_file = lpips_file(&config)?;
     config.threads = threads::set(config.threads)?;
     let crc32 = lpips_file.as_deref().map(checksum).transpose()?;
     let (config, measured) = threads::on_worker(|| pop_mode::resolve(config))?;
-    let protocol = Protocol::new(&config, config.threads, crc32)?.with_measured(measured);
+    let protocol = rem::train::protocol(&config, config.threads, crc32, measured)?;
     let lpips = lpips_file
         .map(|file| load_lpips(&file, &config))
         .transpose()?;
@@ -65,7 +78,7 @@ fn start(args: &TrainArgs) -> Result<Trainer> {
             .unwrap_or_else(|| free_directory(&config)),
     )?;
     print_header(run.path(), &config, &protocol, None);
-    protocol.write(&run)?;
+    protocol.write(run.path()).map_err(Error::from)?;
     Ok(Trainer::start(run, config, lpips)?)
 }
 
@@ -73,10 +86,10 @@ fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
     let config = read_config(dir)?;
     let run = RunDir::open(dir)?;
     threads::set(config.threads)?;
-    let protocol = Protocol::read(dir)?;
+    let protocol = read_protocol(dir)?;
     let lpips = match protocol.perceptual_crc32 {
         None => None,
-        Some(wanted) => {
+        Some(expected) => {
             let lost = |reason: &str| Error::Run {
                 path: dir.into(),
                 reason: reason.into(),
@@ -84,10 +97,10 @@ fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
             };
             let file = lpips_file(&config)?;
             let file = file.ok_or_else(|| {
-                lost("it was begun with the perceptual loss, whose weights are gone")
+                lost("it was started with the perceptual loss, but the LPIPS weights are missing")
             })?;
-            if checksum(&file)? != wanted {
-                return Err(lost("it was begun with other weights of the perceptual loss").into());
+            if checksum(&file)? != expected {
+                return Err(lost("it was started with different LPIPS weights").into());
             }
             Some(load_lpips(&file, &config)?)
         }
@@ -97,17 +110,17 @@ fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
     Ok(trainer)
 }
 
-/// The first of runs/GAME-seedN, runs/GAME-seedN-2, … that is free.
+/// The first of runs/GAME-seedN, runs/GAME-seedN-2, … that does not exist.
 fn free_directory(config: &Config) -> PathBuf {
     let name = format!("runs/{}-seed{}", config.env.game, config.seed);
     let more = (2..).map(|i| format!("{name}-{i}"));
     let mut names = std::iter::once(name.clone()).chain(more).map(PathBuf::from);
     names
         .find(|path| !path.exists())
-        .expect("some number is free")
+        .expect("the candidates are endless")
 }
 
-/// The LPIPS weights, where the config wants them and they are there.
+/// The LPIPS weights, if the config uses them and they exist.
 pub fn lpips_file(config: &Config) -> Result<Option<PathBuf>> {
     if config.tokenizer.perceptual == Perceptual::Off {
         return Ok(None);
@@ -116,18 +129,18 @@ pub fn lpips_file(config: &Config) -> Result<Option<PathBuf>> {
     match config.tokenizer.perceptual {
         _ if file.exists() => Ok(Some(file)),
         Perceptual::Auto | Perceptual::Off => Ok(None),
-        Perceptual::Required => Err(Error::config(
+        Perceptual::Required => Err(Error::Config(ConfigError::new(
             format!(
-                "`tokenizer.perceptual = \"required\"`, but there is no `{}`",
+                "`tokenizer.perceptual = \"required\"`, but `{}` does not exist",
                 file.display()
             ),
-            "make it with `rem import lpips`, or set tokenizer.perceptual=auto",
-        )
+            "create it with `rem import lpips`, or set tokenizer.perceptual=auto",
+        ))
         .into()),
     }
 }
 
-/// What tells one file of LPIPS weights from another.
+/// CRC-32 of a file of LPIPS weights.
 pub fn checksum(file: &Path) -> Result<u32> {
     let bytes = std::fs::read(file).map_err(Error::io(file))?;
     Ok(crc32fast::hash(&bytes))
@@ -137,7 +150,7 @@ pub fn load_lpips(file: &Path, config: &Config) -> Result<Lpips> {
     let device = rem::device::of(config)?;
     let loaded = weights::apply(
         Lpips::new(config.precision.into(), &device),
-        weights::read(file)?,
+        import::read(file)?,
     );
     Ok(loaded.map_err(|reason| Error::Weights {
         file: file.into(),
@@ -155,11 +168,11 @@ fn print_header(dir: &Path, config: &Config, protocol: &Protocol, resumed: Optio
         if protocol.threads == 1 { "" } else { "s" },
         protocol.precision
     );
-    let best = protocol
+    let scripted = protocol
         .scripted_player
-        .map_or_else(String::new, |s| format!(", best {s:.2}"));
+        .map_or_else(String::new, |s| format!(", scripted player {s:.2}"));
     eprintln!(
-        "game {} at {}x{} · {} tokens of {} · random player {:.2}{best} · seed {}",
+        "game {} at {}x{} · {} tokens per frame, vocabulary {} · random player {:.2}{scripted} · seed {}",
         c.env.game,
         c.env.frame_size,
         c.env.frame_size,
@@ -170,23 +183,23 @@ fn print_header(dir: &Path, config: &Config, protocol: &Protocol, resumed: Optio
     );
     let measured = protocol.pop_mode_measured.map_or_else(String::new, |m| {
         format!(
-            " (auto: measured {:.2} ms a step in one call, {:.2} ms in two)",
+            " (auto: measured {:.2} ms per step in one call, {:.2} ms in two)",
             m.one_call_ms, m.two_calls_ms
         )
     });
-    eprintln!("dreams: {}{measured}", protocol.dreams);
+    eprintln!("imagination: {}{measured}", protocol.dreams);
     if !protocol.perceptual_loss {
         eprintln!(
-            "perceptual loss OFF: {}",
+            "perceptual loss off: {}",
             match c.tokenizer.perceptual {
-                Perceptual::Off => "the config says so",
-                _ => "no LPIPS weights; `rem import lpips --help` tells how to get them",
+                Perceptual::Off => "disabled in the config",
+                _ => "LPIPS weights not found; see `rem import lpips --help`",
             }
         );
     }
     let from = resumed.map_or_else(String::new, |e| format!(" · resumed after epoch {e}"));
     eprintln!(
-        "{} epochs into {}{from} · stop any time, go on with `rem train --resume {}`",
+        "{} epochs in {}{from} · stop at any time, continue with `rem train --resume {}`",
         c.train.epochs,
         dir.display(),
         dir.display()

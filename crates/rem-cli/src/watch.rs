@@ -1,54 +1,53 @@
-//! `rem watch`: a local web page that shows runs while they train.
+//! `rem watch`: serves a local web page that shows runs while they train.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use rem::error::Error;
+use rem::Error;
 use rem::threads;
 use rem_web::{Options, Token};
 
-/// Watch runs in the browser: curves, reconstructions, dreams beside reality, episodes; live while they train
+/// Watch runs in the browser, live while they train
 ///
-/// Prints an address of this machine to open. The page shows every run in the folders that you name: returns with the
-/// random, human and published scores as lines, every loss and gradient norm, the time of each phase and the projected
-/// end, which codes are alive, frames beside reconstructions through the epochs, the dream beside reality, episodes to
-/// scrub through with values and policy, config, protocol and log; and several runs side by side. It also has the
-/// console of `rem play`.
+/// Prints the address of a page that shows every run in the given directories: returns against random, human and
+/// published scores, all losses and gradient norms, the time per phase and the estimated end, active codes,
+/// reconstructions over the epochs, dreams beside reality, episodes with values and policy, config, protocol and log.
+/// Runs can be compared side by side. The page includes the console of `rem play`.
 ///
-/// Runs are only read. What needs the agent is computed from its last checkpoint when you look at it, on one thread
-/// unless you allow more, so that a training on the same machine goes on at its speed.
+/// `rem watch` only reads runs. Anything that needs the agent is computed on request from the last checkpoint, on one
+/// thread and at low priority by default, so that training on the same machine does not slow down.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
   rem watch                            all runs in ./runs
   rem watch runs/catch-seed1           one run
-  rem watch runs elsewhere/pong        a folder and a run
-  rem watch --host 0.0.0.0             for other machines too; the address then has a token in it
+  rem watch runs elsewhere/pong        a directory of runs and a run
+  rem watch --host 0.0.0.0             reachable from other machines; the address then includes a token
 
-The page loads nothing from anywhere else, and other pages cannot ask for it.")]
+The page makes no requests to other hosts and rejects requests from other origins.")]
 pub struct WatchArgs {
-    /// Runs, and folders with runs in them
+    /// Run directories, or directories that contain runs
     #[arg(value_name = "RUN|DIR", default_value = "runs")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    place: ServeArgs,
-    /// CPU threads for what needs the agent; 0 is one per core
+    serve: ServeArgs,
+    /// CPU threads for requests that need the agent; 0 means one per core
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
 }
 
-/// Where the page is served.
+/// Options of the web server.
 #[derive(Args)]
 pub struct ServeArgs {
-    /// Address to serve on; on another one than this machine's own a token is asked for
+    /// Address to listen on; any other than a loopback address requires a token
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
-    /// Port to serve on; 0 is any that is free
+    /// Port to listen on; 0 picks a free one
     #[arg(long, value_name = "N", default_value_t = 7357)]
     port: u16,
-    /// Token that visitors must know [default: a new one for other addresses, none for this machine's own]
+    /// Access token [default: none on a loopback address, else random]
     #[arg(long, value_name = "TOKEN", value_parser = Token::new)]
     token: Option<Token>,
 }
@@ -58,47 +57,48 @@ pub fn run(args: WatchArgs) -> Result<()> {
         if !path.is_dir() {
             return Err(Error::Run {
                 path: path.clone(),
-                reason: "there is no such directory".into(),
-                hint: "name a run or a folder with runs; `rem train` makes one in `runs/`".into(),
+                reason: "no such directory".into(),
+                hint: "pass a run or a directory of runs; `rem train` creates runs in `runs/`"
+                    .into(),
             }
             .into());
         }
     }
-    yield_to_training();
+    lower_priority();
     threads::set(args.threads)?;
-    args.place.serve(args.paths, "")
+    args.serve.run(args.paths, "")
 }
 
-/// Lowers the priority of this process, so that a training on the same machine comes first. To be called before there
-/// are other threads, which inherit it.
-fn yield_to_training() {
-    // A watcher that may not be nicer still watches.
+/// Lowers the priority of this process, so that training on the same machine comes first. Threads inherit it, so call
+/// this before any are started.
+fn lower_priority() {
+    // Not essential: ignore failure.
     #[cfg(unix)]
     let _ = rustix::process::nice(10);
 }
 
-/// The address under which the page can be opened: one that stands for all addresses of the machine is none itself.
-fn to_open(address: SocketAddr) -> SocketAddr {
+/// The address to open in a browser. Replaces an unspecified address (0.0.0.0) by one of this machine.
+fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
     }
-    // Where a packet to elsewhere would come from; none is sent.
-    let (any, elsewhere) = match address {
+    // The source address of an outbound packet; connecting a UDP socket sends none.
+    let (any, remote) = match address {
         SocketAddr::V4(_) => ("0.0.0.0:0", "192.0.2.1:9"),
         SocketAddr::V6(_) => ("[::]:0", "[2001:db8::1]:9"),
     };
-    let outward = || {
+    let source = || {
         let socket = UdpSocket::bind(any)?;
-        socket.connect(elsewhere)?;
+        socket.connect(remote)?;
         socket.local_addr()
     };
-    let ip = outward().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |outward| outward.ip());
+    let ip = source().map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |source| source.ip());
     SocketAddr::new(ip, address.port())
 }
 
 impl ServeArgs {
-    /// Serves until Ctrl-C; `page` is the part of the address behind the `#`.
-    pub fn serve(self, paths: Vec<PathBuf>, page: &str) -> Result<()> {
+    /// Serves until Ctrl-C. `fragment` is appended to the printed address.
+    pub fn run(self, paths: Vec<PathBuf>, fragment: &str) -> Result<()> {
         let address = SocketAddr::new(self.host, self.port);
         let token = match self.token {
             None if !self.host.is_loopback() => Some(Token::generate()),
@@ -112,12 +112,12 @@ impl ServeArgs {
         let served = rem_web::serve(options, |address| {
             let token =
                 token.map_or_else(String::new, |token| format!("?token={}", token.as_str()));
-            println!("http://{}/{token}{page}", to_open(address));
-            eprintln!("open this address in a browser; Ctrl-C ends");
+            println!("http://{}/{token}{fragment}", reachable(address));
+            eprintln!("open this address in a browser; press Ctrl-C to stop");
         });
         Ok(served.map_err(|error| Error::Device {
             message: format!("cannot serve on {address}: {error}"),
-            hint: "`--port 0` takes any port that is free".into(),
+            hint: "`--port 0` picks a free port".into(),
         })?)
     }
 }
@@ -127,11 +127,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_can_be_opened() {
+    fn printed_address_is_reachable() {
         let named: SocketAddr = "127.0.0.1:7357".parse().unwrap();
-        assert_eq!(to_open(named), named);
+        assert_eq!(reachable(named), named);
         for any in ["0.0.0.0:7357", "[::]:7357"] {
-            let shown = to_open(any.parse().unwrap());
+            let shown = reachable(any.parse().unwrap());
             assert!(!shown.ip().is_unspecified() && shown.port() == 7357);
         }
     }

@@ -1,4 +1,4 @@
-//! Runs on an Atari game: trained, killed, resumed with the emulator's state, evaluated; and what is wrong with ROMs.
+//! Atari runs: resume after a kill is exact, games are found by any spelling, wrong ROMs are rejected.
 #![cfg(feature = "atari")]
 
 mod support;
@@ -7,18 +7,18 @@ use std::fs;
 
 use support::*;
 
-/// Small networks; the benchmark's protocol.
+/// Small networks with the benchmark's protocol.
 const SETTINGS: &str = "--game breakout --set env.max_steps.train=20000 --set env.max_steps.test=400 --set train.epochs=5 \
     --set collect.epochs=4 --set collect.steps_per_epoch=60 --sticky 0.25";
 
 #[test]
-fn killed_and_resumed_with_the_emulators_state() {
-    let place = place();
-    let whole = place.path().join("whole");
+fn resume_restores_the_emulator_exactly() {
+    let temp = temp_dir();
+    let whole = temp.path().join("whole");
     succeeds(&mut debug_run(&whole, SETTINGS));
-    let dir = place.path().join("killed");
-    killed_in(&dir, SETTINGS, &[(2, "world_model"), (4, "collect")]);
-    assert_same(&lasting_files(&dir), &lasting_files(&whole));
+    let dir = temp.path().join("killed");
+    kill_and_resume(&dir, SETTINGS, &[(2, "world_model"), (4, "collect")]);
+    assert_same(&reproducible_files(&dir), &reproducible_files(&whole));
 
     let protocol = fs::read_to_string(dir.join("protocol.json")).unwrap();
     for line in [
@@ -39,13 +39,13 @@ fn killed_and_resumed_with_the_emulators_state() {
 }
 
 #[test]
-fn a_game_is_found_however_it_is_spelled() {
+fn game_names_accept_any_spelling() {
     let shown = succeeds(rem().args(["config", "atari100k", "--set", "env.game=MsPacman"]));
     assert!(stdout(&shown).contains("game = \"ms_pacman\""));
 }
 
 #[test]
-fn freeway_is_collected_with_a_low_temperature() {
+fn freeway_collects_with_low_temperature() {
     let temperature = |words: &str| {
         let shown = succeeds(rem().arg("config").args(words.split_whitespace()));
         let text = stdout(&shown);
@@ -69,19 +69,19 @@ fn freeway_is_collected_with_a_low_temperature() {
 }
 
 #[test]
-fn wrong_roms_and_unknown_games_are_refused() {
-    let place = place();
-    let dir = place.path().join("run");
-    let (error, hint) = refused(&mut debug_run(&dir, "--game brakeout"));
+fn wrong_roms_and_unknown_games_are_rejected() {
+    let temp = temp_dir();
+    let dir = temp.path().join("run");
+    let (error, hint) = fails(&mut debug_run(&dir, "--game brakeout"));
     assert!(error.contains("unknown game `brakeout`"), "{error}");
     assert!(hint.contains("breakout"), "{hint}");
 
-    let roms = place.path().join("roms");
+    let roms = temp.path().join("roms");
     fs::create_dir(&roms).unwrap();
     fs::write(roms.join("breakout.bin"), b"not a game").unwrap();
     let mut wrong = debug_run(&dir, "--game breakout");
     wrong.arg("--rom-dir").arg(&roms);
-    let (error, _) = refused(&mut wrong);
+    let (error, _) = fails(&mut wrong);
     assert!(error.contains("is not the ROM of `breakout`"), "{error}");
-    assert!(!dir.join("config.toml").exists(), "nothing was begun");
+    assert!(!dir.join("config.toml").exists(), "a run was created");
 }

@@ -1,10 +1,10 @@
-//! `rem bench imagination --compare`: the counts of the paper's cost table, as a table and a page with a figure.
+//! `rem bench imagination --compare` counts the calls and tokens of the paper's Table 6 and writes a page.
 
 mod support;
 
 use support::*;
 
-/// The cells of the lines of the first table.
+/// The cells of the first table.
 fn rows(text: &str) -> Vec<Vec<String>> {
     let lines = text.lines().skip(2).take_while(|l| l.starts_with('|'));
     lines
@@ -16,9 +16,9 @@ fn rows(text: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn calls_and_tokens_are_the_papers() {
-    let place = place();
-    let page = place.path().join("page.md");
+fn calls_and_tokens_match_the_paper() {
+    let temp = temp_dir();
+    let page = temp.path().join("page.md");
     std::fs::write(
         &page,
         "# Kept\n\nAbove.\n\n<!-- measured -->\nold numbers\n",
@@ -52,7 +52,7 @@ fn calls_and_tokens_are_the_papers() {
             "No POP" | "IRIS" | "IRIS (its own sizes)" => {
                 (k * h, (k + 1) * h, format!("KH = {}", k * h))
             }
-            other => panic!("an unknown way to dream: {other}"),
+            other => panic!("unknown imagination mode: {other}"),
         };
         assert_eq!((calls, tokens, row[4].clone()), expected, "{row:?}");
         assert!(row[7].parse::<f64>().unwrap() > 0.0, "{row:?}");
@@ -63,16 +63,16 @@ fn calls_and_tokens_are_the_papers() {
     let written = std::fs::read_to_string(&page).unwrap();
     assert!(written.starts_with("# Kept\n\nAbove.\n\n<!-- measured -->\n"));
     assert!(written.contains(text.lines().nth(2).unwrap()) && !written.contains("old numbers"));
-    let figure = std::fs::read_to_string(place.path().join("page.svg")).unwrap();
+    let figure = std::fs::read_to_string(temp.path().join("page.svg")).unwrap();
     assert_eq!(
-        figure.matches("<polyline").count(),
+        figure.matches(", H = ").count(),
         10,
-        "a line for each way and horizon"
+        "a line for each mode and horizon"
     );
 }
 
 #[test]
-fn one_way_without_compare_and_no_other_numbers_of_tokens() {
+fn default_is_pop_only_and_other_token_counts_are_rejected() {
     let words = [
         "bench",
         "imagination",
@@ -87,7 +87,7 @@ fn one_way_without_compare_and_no_other_numbers_of_tokens() {
     let rows = rows(&stdout(&output));
     assert_eq!(rows.len(), 1);
     assert_eq!(rows[0][2], "POP (default)");
-    let (error, hint) = refused(rem().args(words).args(["--tokens", "17"]));
+    let (error, hint) = fails(rem().args(words).args(["--tokens", "17"]));
     assert!(
         error.contains("17 tokens") && hint.contains("16, 64 and 256"),
         "{error}"

@@ -1,33 +1,33 @@
-//! `rem bench play`: the dream of a run is stepped as the console does it, and its pace is told.
+//! `rem bench play` reports the frame rate of a run's dreams.
 
 mod support;
 
-use support::{SHORT, finished, place, refused, rem, stdout, succeeds};
+use support::{SHORT, fails, finished, rem, stdout, succeeds, temp_dir};
 
 #[test]
-fn the_pace_of_a_dream_is_told() {
+fn reports_the_frame_rate_of_dreams() {
     let run = finished(SHORT);
-    let told = stdout(&succeeds(
+    let text = stdout(&succeeds(
         rem()
             .args(["bench", "play", "--steps", "20"])
             .arg(run.dir()),
     ));
-    let line: serde_json::Value = serde_json::from_str(&told).unwrap();
+    let line: serde_json::Value = serde_json::from_str(&text).unwrap();
     let number = |key: &str| line[key].as_f64().unwrap();
     assert_eq!(
         (line["game"].as_str(), number("steps")),
         (Some("catch"), 20.0)
     );
-    assert!(number("frames_per_second") >= 1.0, "{told}");
+    assert!(number("frames_per_second") >= 1.0, "{text}");
     assert!(
         number("ms_median") > 0.0 && number("ms_longest") >= number("ms_median"),
-        "{told}"
+        "{text}"
     );
 }
 
 #[test]
-fn without_a_run_there_is_nothing_to_dream() {
-    let place = place();
-    let (error, _) = refused(rem().args(["bench", "play"]).arg(place.path()));
-    assert!(error.contains("there is no run in it"), "{error}");
+fn directories_without_a_run_are_rejected() {
+    let temp = temp_dir();
+    let (error, _) = fails(rem().args(["bench", "play"]).arg(temp.path()));
+    assert!(error.contains("does not contain a run"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! `rem episodes`: what is listed is exported, what is exported is read back, and only pictures are deleted.
+//! `rem episodes` lists, exports and reads back episodes, and deletes only media files.
 
 mod support;
 
@@ -7,25 +7,25 @@ use std::path::Path;
 use std::process::Stdio;
 
 use support::{
-    SHORT, all_files, finished, outcome, refused, rem, spoil_outcome, stderr, stdout, succeeds,
+    SHORT, all_files, corrupt_outcome, fails, finished, output_of, rem, stderr, stdout, succeeds,
 };
 
 #[test]
-fn episodes_are_listed_exported_and_read_back() {
+fn listed_episodes_export_and_read_back() {
     let run = finished(SHORT);
     let listed = stdout(&succeeds(rem().arg("episodes").arg(run.dir())));
     let lines: Vec<&str> = listed.lines().collect();
-    // 80 steps of a game that takes 7 or 8.
+    // 80 steps in episodes of 7 or 8.
     assert!(lines.len() > 8 && lines[0].contains("return"), "{listed}");
-    assert!(lines[1].ends_with("ended"), "{listed}");
+    assert!(lines[1].ends_with("terminated"), "{listed}");
     let last = stdout(&succeeds(
         rem().arg("episodes").arg(run.dir()).args(["--last", "2"]),
     ));
     assert_eq!(last.lines().count(), 3);
 
-    let place = support::place();
+    let temp = support::temp_dir();
     let export = |format: &str, name: &str| {
-        let file = place.path().join(name);
+        let file = temp.path().join(name);
         let mut command = rem();
         command
             .arg("episodes")
@@ -52,9 +52,9 @@ fn episodes_are_listed_exported_and_read_back() {
         shown.starts_with(&format!("catch: {steps} steps")),
         "{shown}"
     );
-    assert_eq!(shown.lines().count(), steps + 1);
-    // A file is exported as a run's episode is.
-    let again = place.path().join("again.npz");
+    assert_eq!(shown.lines().count(), steps + 2);
+    // An episode file exports like an episode of a run.
+    let again = temp.path().join("again.npz");
     succeeds(
         rem()
             .arg("episodes")
@@ -65,14 +65,14 @@ fn episodes_are_listed_exported_and_read_back() {
     assert_eq!(fs::read(&file).unwrap(), fs::read(&again).unwrap());
 }
 
-/// A chunk with an impossible outcome is left out and said; what came before it is listed and exported.
+/// A chunk with an impossible outcome is skipped with a note; earlier episodes are still listed.
 #[test]
-fn a_bad_byte_in_the_replay_is_no_panic() {
+fn damaged_replay_lists_the_readable_episodes() {
     let run = finished(SHORT);
-    let list = |dir: &Path| outcome(rem().arg("episodes").arg(dir));
+    let list = |dir: &Path| output_of(rem().arg("episodes").arg(dir));
     let whole = stdout(&list(run.dir())).lines().count();
-    let second = run.changed(|dir| spoil_outcome(&dir.join("replay/epoch-000002.chunk")));
-    let first = run.changed(|dir| spoil_outcome(&dir.join("replay/epoch-000001.chunk")));
+    let second = run.changed(|dir| corrupt_outcome(&dir.join("replay/epoch-000002.chunk")));
+    let first = run.changed(|dir| corrupt_outcome(&dir.join("replay/epoch-000001.chunk")));
     for (bad, least, most) in [(second, 3, whole - 1), (first, 1, 1)] {
         let output = list(bad.dir());
         assert!(output.status.success(), "{}", stderr(&output));
@@ -82,9 +82,9 @@ fn a_bad_byte_in_the_replay_is_no_panic() {
     }
 }
 
-/// `rem episodes RUN | head` is the end of it, not a failure.
+/// `rem episodes RUN | head` must not fail.
 #[test]
-fn who_has_read_enough_may_leave() {
+fn closed_pipe_is_not_an_error() {
     let run = finished(SHORT);
     let piped = Stdio::piped;
     let mut command = rem();
@@ -97,7 +97,7 @@ fn who_has_read_enough_may_leave() {
 }
 
 #[test]
-fn only_pictures_are_deleted() {
+fn delete_media_keeps_other_files() {
     let run = finished(SHORT);
     let note = run.dir().join("media/mine.png");
     fs::write(&note, "kept").unwrap();
@@ -111,21 +111,21 @@ fn only_pictures_are_deleted() {
                 .args(words),
         ))
     };
-    assert!(delete(&["--keep-last"]).starts_with("deleted 4 pictures"));
+    assert!(delete(&["--keep-last"]).starts_with("deleted 4 media files"));
     assert!(run.dir().join("media/epoch-000002-dream.gif").exists());
-    assert!(delete(&[]).starts_with("deleted 4 pictures"));
+    assert!(delete(&[]).starts_with("deleted 4 media files"));
     let mut after = before.clone();
     after.retain(|name, _| !name.starts_with("media/epoch-"));
     support::assert_same(&all_files(run.dir()), &after);
 }
 
 #[test]
-fn mistakes_are_answered_with_a_hint() {
+fn mistakes_print_an_error_and_a_hint() {
     let run = finished(SHORT);
-    let place = support::place();
-    let (error, _) = refused(rem().arg("episodes").arg(place.path()));
-    assert!(error.contains("there is no run in it"), "{error}");
-    let (error, hint) = refused(
+    let temp = support::temp_dir();
+    let (error, _) = fails(rem().arg("episodes").arg(temp.path()));
+    assert!(error.contains("does not contain a run"), "{error}");
+    let (error, hint) = fails(
         rem()
             .arg("episodes")
             .arg(run.dir())
@@ -135,10 +135,10 @@ fn mistakes_are_answered_with_a_hint() {
         error.contains("no episode 999") && hint.contains("episodes 0 to"),
         "{error} {hint}"
     );
-    let foreign = place.path().join("foreign.npz");
+    let foreign = temp.path().join("foreign.npz");
     fs::write(&foreign, "not an archive").unwrap();
-    let (error, _) = refused(rem().arg("episodes").arg(&foreign));
-    assert!(error.contains("no .npz file"), "{error}");
-    let (error, _) = refused(rem().arg("watch").arg(place.path().join("absent")));
+    let (error, _) = fails(rem().arg("episodes").arg(&foreign));
+    assert!(error.contains("not an .npz file"), "{error}");
+    let (error, _) = fails(rem().arg("watch").arg(temp.path().join("absent")));
     assert!(error.contains("no such directory"), "{error}");
 }

@@ -1,17 +1,18 @@
-//! The perceptual loss: published files in, one checked file out, and training that uses it.
+//! `rem import lpips` converts the published files, and training uses the result.
 
 mod support;
 
 use std::path::Path;
 
-use rem::tokenizer::lpips::STAGES;
-use rem::weights::{Array, Arrays, read, to_safetensors};
-use support::{refused, rem, succeeds};
+use rem::model::tokenizer::lpips::STAGES;
+use rem::model::weights::{Array, Arrays, to_safetensors};
+use rem::run::import::read;
+use support::{fails, rem, succeeds};
 
-/// The places of VGG-16's convolutions in torchvision's `features`.
+/// Indices of VGG-16's convolutions in torchvision's `features`.
 const FEATURES: [usize; 13] = [0, 2, 5, 7, 10, 12, 14, 17, 19, 21, 24, 26, 28];
 
-/// Stand-ins for the two files, of the right shapes; each layer is filled with a number of its own.
+/// Writes stand-ins of the right shapes; each layer has its own values.
 fn write_files(dir: &Path) {
     let (mut vgg, mut heads) = (Arrays::new(), Arrays::new());
     let (mut from, mut layer) = (3, 0);
@@ -36,7 +37,7 @@ fn write_files(dir: &Path) {
         };
         heads.insert(format!("lin{stage}.model.1.weight"), ones);
     }
-    // Published files hold more than we need.
+    // The published files contain more arrays than needed.
     vgg.insert("classifier.0.bias".into(), filled(vec![8], 1.0));
     std::fs::write(dir.join("vgg.safetensors"), to_safetensors(&vgg)).unwrap();
     std::fs::write(dir.join("heads.safetensors"), to_safetensors(&heads)).unwrap();
@@ -53,7 +54,7 @@ fn import(dir: &Path, vgg: &str, heads: &str) -> std::process::Command {
 }
 
 #[test]
-fn imported_weights_switch_the_perceptual_loss_on() {
+fn imported_weights_enable_the_perceptual_loss() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path());
     succeeds(&mut import(
@@ -82,13 +83,13 @@ fn imported_weights_switch_the_perceptual_loss_on() {
         ])
         .arg(&run);
     let output = succeeds(train.env("REM_DATA_DIR", dir.path().join("data")));
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("perceptual loss OFF"));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("perceptual loss off"));
     let text = |name: &str| std::fs::read_to_string(run.join(name)).unwrap();
     assert!(text("protocol.json").contains("\"perceptual_loss\": true"));
     let line = text("metrics.jsonl");
     let line = line.lines().find(|l| l.contains("\"tokenizer\"")).unwrap();
     let value = line
-        .split("\"perceptual\":")
+        .split("\"loss_perceptual\":")
         .nth(1)
         .unwrap()
         .split(',')
@@ -96,8 +97,8 @@ fn imported_weights_switch_the_perceptual_loss_on() {
         .unwrap();
     assert!(value.parse::<f64>().unwrap() > 0.0, "{line}");
 
-    // A run that began with the perceptual loss does not go on without it.
-    let (error, hint) = refused(rem().args(["train", "--resume"]).arg(&run));
+    // A run that started with the perceptual loss does not resume without it.
+    let (error, hint) = fails(rem().args(["train", "--resume"]).arg(&run));
     assert!(
         error.contains("perceptual") && hint.contains("rem import lpips"),
         "{error} {hint}"
@@ -105,10 +106,10 @@ fn imported_weights_switch_the_perceptual_loss_on() {
 }
 
 #[test]
-fn files_that_are_not_the_published_ones_are_refused() {
+fn other_files_are_rejected() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path());
-    let (error, _) = refused(&mut import(
+    let (error, _) = fails(&mut import(
         dir.path(),
         "heads.safetensors",
         "vgg.safetensors",
@@ -119,7 +120,7 @@ fn files_that_are_not_the_published_ones_are_refused() {
     let mut arrays = read(&path).unwrap();
     arrays.get_mut("features.28.bias").unwrap().shape = vec![2, 256];
     std::fs::write(&path, to_safetensors(&arrays)).unwrap();
-    let (error, _) = refused(&mut import(
+    let (error, _) = fails(&mut import(
         dir.path(),
         "vgg.safetensors",
         "heads.safetensors",
@@ -132,7 +133,7 @@ fn files_that_are_not_the_published_ones_are_refused() {
 }
 
 #[test]
-fn required_but_missing_is_an_error_and_auto_says_that_it_is_off() {
+fn missing_weights_are_an_error_if_required_and_a_note_if_auto() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     let mut train = rem();
@@ -147,10 +148,10 @@ fn required_but_missing_is_an_error_and_auto_says_that_it_is_off() {
         ])
         .arg(&run);
     let output = succeeds(&mut train);
-    let said = String::from_utf8_lossy(&output.stderr)
-        .matches("perceptual loss OFF")
+    let notes = String::from_utf8_lossy(&output.stderr)
+        .matches("perceptual loss off")
         .count();
-    assert_eq!(said, 1);
+    assert_eq!(notes, 1);
 
     let other = dir.path().join("other");
     let mut train = rem();
@@ -164,7 +165,7 @@ fn required_but_missing_is_an_error_and_auto_says_that_it_is_off() {
             "--run-dir",
         ])
         .arg(&other);
-    let (error, hint) = refused(&mut train);
+    let (error, hint) = fails(&mut train);
     assert!(
         error.contains("lpips.safetensors") && hint.contains("rem import lpips"),
         "{error}"

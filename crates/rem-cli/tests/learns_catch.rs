@@ -1,11 +1,11 @@
-//! The embedded default learns its game: `rem train` as a newcomer runs it, some ten minutes on two cores.
+//! `rem train` without arguments learns `catch`. Takes several minutes.
 
 mod support;
 
 use support::rem;
 
 #[test]
-fn learns_catch() {
+fn default_run_learns_catch() {
     let dir = tempfile::tempdir().unwrap();
     let run = dir.path().join("run");
     let status = rem()
@@ -27,6 +27,6 @@ fn learns_catch() {
         .next()
         .unwrap();
     let mean: f64 = mean.trim().parse().unwrap();
-    // A random player has -0.5, the best possible is 1; other processors round differently, so leave them room.
+    // Random play scores -0.5, optimal play 1. CPUs round differently, hence the margin.
     assert!(mean >= 0.8, "final mean return {mean}");
 }

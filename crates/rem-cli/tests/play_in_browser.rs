@@ -1,4 +1,5 @@
-//! `rem play` in a real browser: the dream is stepped by keyboard, branched, recorded and saved; all four ways to play.
+//! `rem play` in Chromium: a dream is stepped by keyboard, branched, recorded and saved; human and agent play in both
+//! worlds.
 
 mod support;
 
@@ -9,12 +10,12 @@ use rem_browser::Browser;
 use support::web::Server;
 use support::{BRIEF, finished, rem, stdout, succeeds};
 
-/// What the screen shows, as text.
-const PICTURE: &str = "document.querySelector('.layers.big .frame').toDataURL()";
+/// The frame, as text.
+const FRAME: &str = "document.querySelector('.layers.big .frame').toDataURL()";
 const STATUS: &str = "document.querySelector('.status').textContent";
 const BRANCHES: &str = "document.querySelectorAll('.branches button').length";
 
-/// The step that is shown.
+/// The current step.
 const STEP: &str = "Number(document.querySelector('.status').textContent.match(/step (\\d+)/)[1])";
 const RUN: &str = "document.querySelector('.transport button:nth-child(2)').textContent";
 const RECORD: &str = "document.querySelector('[aria-keyshortcuts=R]').textContent";
@@ -23,33 +24,33 @@ fn choose(browser: &mut Browser, name: &str, value: &str) {
     browser.click(&format!("input[name={name}][value={value}]"));
 }
 
-/// The value of a choice.
-fn chosen(browser: &mut Browser, name: &str) -> String {
+/// The value of a radio group.
+fn selected(browser: &mut Browser, name: &str) -> String {
     let value = browser.evaluate(&format!(
         "document.querySelector('input[name={name}]:checked').value"
     ));
     value.as_str().unwrap().into()
 }
 
-/// The actions of all steps that the page asked for; none where the agent was to choose.
-fn actions_asked(browser: &Browser) -> Vec<Option<u64>> {
-    let messages = browser.messages();
+/// The actions of all step commands; `None` where the agent selects it.
+fn sent_actions(browser: &Browser) -> Vec<Option<u64>> {
+    let messages = browser.sent_messages();
     let commands = messages
         .iter()
         .map(|text| serde_json::from_str::<serde_json::Value>(text).unwrap());
-    let steps = commands.filter(|command| command["do"] == "step");
+    let steps = commands.filter(|command| command["type"] == "step");
     steps.map(|step| step["action"].as_u64()).collect()
 }
 
-/// The file that was saved, once it is whole.
-fn saved(folder: &Path, name: &str) -> PathBuf {
+/// Waits for a download to finish.
+fn downloaded(dir: &Path, name: &str) -> PathBuf {
     let started = Instant::now();
-    let file = folder.join(name);
-    // The browser first takes the name with an empty file, and moves the whole one there when it has it.
+    let file = dir.join(name);
+    // The browser creates an empty file first, and replaces it when the download is complete.
     while !std::fs::metadata(&file).is_ok_and(|file| file.len() > 0) {
         assert!(
             started.elapsed() < Duration::from_secs(30),
-            "no {name} was saved"
+            "{name} was not downloaded"
         );
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -57,7 +58,7 @@ fn saved(folder: &Path, name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_dream_is_stepped_branched_and_recorded() {
+fn a_dream_can_be_stepped_branched_and_saved() {
     let Some(program) = rem_browser::find() else {
         return;
     };
@@ -66,22 +67,22 @@ fn the_dream_is_stepped_branched_and_recorded() {
     let downloads = tempfile::tempdir().unwrap();
     let mut browser = Browser::start(&program);
     browser.open(&server.address, (1280, 900), "light");
-    browser.download_into(downloads.path());
+    browser.allow_downloads(downloads.path());
     browser.wait_for(&format!("{STATUS}.includes('Dream · step 1 ')"));
 
-    // One key, one step: the frame changes.
-    let before = browser.evaluate(PICTURE);
+    // A key takes one step, and the frame changes.
+    let before = browser.evaluate(FRAME);
     browser.press("ArrowLeft");
     browser.wait_for(&format!("{STATUS}.includes('step 2 · left')"));
-    assert_ne!(browser.evaluate(PICTURE), before);
+    assert_ne!(browser.evaluate(FRAME), before);
     for step in 3..=7 {
         browser.press("n");
         browser.wait_for(&format!("{STATUS}.includes('step {step} ')"));
     }
-    browser.wait_for("document.querySelector('.horizon').textContent.includes('past the 5')");
-    let seventh = browser.evaluate(PICTURE);
+    browser.wait_for("document.querySelector('.memory.beyond').textContent.includes('7 frames, training horizon 5')");
+    let seventh = browser.evaluate(FRAME);
 
-    // Back, and another action: a branch of its own; the first one is still there.
+    // Going back and taking another action adds a branch and keeps the first one.
     browser.press("b");
     browser.wait_for(&format!("{STATUS}.includes('step 6 ')"));
     let branches = browser.evaluate(BRANCHES).as_u64().unwrap();
@@ -92,58 +93,53 @@ fn the_dream_is_stepped_branched_and_recorded() {
     ));
     browser.evaluate("document.querySelectorAll('.branches button')[0].click()");
     browser.wait_for(&format!("{STATUS}.includes('step 7 · noop')"));
-    assert_eq!(browser.evaluate(PICTURE), seventh);
+    assert_eq!(browser.evaluate(FRAME), seventh);
 
-    // What a token might have been.
+    // The most likely codes of a token.
     browser.press("i");
     browser.wait_for("document.querySelectorAll('.alternatives li').length === 6");
     browser.press("ArrowRight");
     browser.wait_for(
-        "document.querySelector('.alternatives').parentElement.innerText.includes('Token 1:')",
+        "document.querySelector('.alternatives').parentElement.innerText.includes('Token 1, step 7:')",
     );
     browser.press("Escape");
 
-    // A fresh memory.
+    // A memory reset.
     browser.press("f");
     browser.wait_for(
-        "document.querySelector('.horizon').textContent.includes('it remembers 2 of the 5')",
+        "document.querySelector('.memory').textContent.includes('2 frames, training horizon 5')",
     );
 
-    browser.keep_screenshot("play-dream.png");
+    browser.save_screenshot("play-dream.png");
     browser.press("g");
-    let gif = std::fs::read(saved(downloads.path(), "catch-7-steps.gif")).unwrap();
+    let gif = std::fs::read(downloaded(downloads.path(), "catch-7-steps.gif")).unwrap();
     assert!(gif.starts_with(b"GIF89a"));
     browser.press("e");
-    let episode = saved(downloads.path(), "catch-7-steps.npz");
+    let episode = downloaded(downloads.path(), "catch-7-steps.npz");
     let shown = stdout(&succeeds(rem().arg("episodes").arg(&episode)));
     assert!(shown.starts_with("catch: 7 steps"), "{shown}");
-    assert!(
-        shown.contains("8 frames of 32x32, 6 of them dreamt"),
-        "{shown}"
-    );
+    assert!(shown.contains("8 frames of 32x32, 6 imagined"), "{shown}");
 
-    // A recording from here on; keys work also while a slider has the focus.
+    // A recording starts at the current step. Shortcuts work while a slider has the focus.
     browser.press("r");
-    browser.wait_for(&format!("{RECORD}.includes('Recording since step 7')"));
+    browser.wait_for(&format!("{RECORD}.includes('Recording from step 7')"));
     browser.evaluate("document.querySelector('.slider input').focus()");
     for step in 8..=9 {
         browser.press("n");
         browser.wait_for(&format!("{STEP} === {step}"));
     }
     browser.press("e");
-    let episode = saved(downloads.path(), "catch-2-steps.npz");
+    let episode = downloaded(downloads.path(), "catch-2-steps.npz");
     let shown = stdout(&succeeds(rem().arg("episodes").arg(&episode)));
     assert!(shown.starts_with("catch: 2 steps"), "{shown}");
-    // A new start is not recorded.
+    // Starting over stops the recording.
     browser.click("form button");
-    browser.wait_for(&format!(
-        "{STEP} === 1 && {RECORD}.includes('Record from here')"
-    ));
+    browser.wait_for(&format!("{STEP} === 1 && {RECORD}.includes('● Record')"));
     browser.assert_clean(server.host());
 }
 
 #[test]
-fn four_ways_to_play() {
+fn human_and_agent_play_in_both_worlds() {
     let Some(program) = rem_browser::find() else {
         return;
     };
@@ -152,52 +148,51 @@ fn four_ways_to_play() {
     let mut browser = Browser::start(&program);
     browser.open(&server.address, (400, 800), "dark");
     browser.wait_for(&format!("{STATUS}.includes('Dream')"));
-    for (pilot, world, name, first) in [
-        ("you", "real", "Real game", 0),
+    for (player, world, name, first) in [
+        ("human", "real", "Real game", 0),
         ("agent", "real", "Real game", 0),
-        // The dream has seen two frames.
-        ("you", "dream", "Dream", 1),
+        // The context of the dream is two frames.
+        ("human", "dream", "Dream", 1),
         ("agent", "dream", "Dream", 1),
     ] {
-        choose(&mut browser, "pilot", pilot);
+        choose(&mut browser, "player", player);
         choose(&mut browser, "world", world);
-        // A moment that comes in may push the button aside.
+        // A response may move the button.
         browser.wait_for(&format!("{STATUS}.includes('{name}')"));
         browser.click("form button");
         browser.wait_for(&format!("{STATUS}.includes('{name} · step {first} ')"));
-        let before = actions_asked(&browser).len();
+        let before = sent_actions(&browser).len();
         let mut now = first;
-        if pilot == "you" {
-            // After a click on a choice the arrows steer, and choose nothing.
-            choose(&mut browser, "pilot", pilot);
+        if player == "human" {
+            // After a click on a radio button the arrow keys are action keys.
+            choose(&mut browser, "player", player);
             browser.press("ArrowLeft");
             now += 1;
             browser.wait_for(&format!("{STATUS}.includes('step {now} · left')"));
         }
         browser.press("p");
-        // An untrained dream may well say at once that it is over.
+        // An untrained world model may predict the end at once.
         browser.wait_for(&format!(
-            "{STEP} > {now} && ({STEP} >= 4 || {STATUS}.includes('over'))"
+            "{STEP} > {now} && ({STEP} >= 4 || /over|predicted end/.test({STATUS}))"
         ));
-        // A running game is stopped by the same key; one that is over stops by itself.
+        // The run button pauses; an episode that is over pauses by itself.
         browser.evaluate(&format!(
             "{RUN}.includes('Pause') && document.querySelector('.transport button:nth-child(2)').click()"
         ));
         browser.wait_for(&format!("{RUN}.includes('Run')"));
-        assert_eq!(chosen(&mut browser, "pilot"), pilot);
-        assert_eq!(chosen(&mut browser, "world"), world);
-        let asked = actions_asked(&browser).split_off(before);
+        assert_eq!(selected(&mut browser, "player"), player);
+        assert_eq!(selected(&mut browser, "world"), world);
+        let sent = sent_actions(&browser).split_off(before);
         assert!(
-            asked
-                .iter()
-                .all(|action| action.is_none() == (pilot == "agent")),
-            "{pilot} in {world}: {asked:?}"
+            sent.iter()
+                .all(|action| action.is_none() == (player == "agent")),
+            "{player} in {world}: {sent:?}"
         );
-        assert!(asked.len() > (now - first), "{pilot} in {world}");
-        browser.keep_screenshot(&format!("play-{pilot}-{world}-400-dark.png"));
+        assert!(sent.len() > (now - first), "{player} in {world}");
+        browser.save_screenshot(&format!("play-{player}-{world}-400-dark.png"));
     }
 
-    // From the real game into a dream and back: the choice says where one is.
+    // From the real game to a dream and back: the radio buttons follow.
     choose(&mut browser, "world", "real");
     browser.wait_for(&format!("{STATUS}.includes('Real game · step 0 ')"));
     browser.press("A");
@@ -206,24 +201,24 @@ fn four_ways_to_play() {
     browser.wait_for(&format!("{STATUS}.includes('Dream · step 1 ')"));
     browser.press("b");
     browser.wait_for(&format!("{STATUS}.includes('Real game · step 0 ')"));
-    assert_eq!(chosen(&mut browser, "world"), "real");
+    assert_eq!(selected(&mut browser, "world"), "real");
 
-    // From a step of a real episode, also of the oldest.
+    // From a step of a replay episode, here the oldest.
     browser.evaluate("document.querySelector('form select').selectedIndex = 1");
     browser.evaluate("document.querySelector('form select').dispatchEvent(new Event('change'))");
     browser.evaluate("document.querySelector('form input').value = 0");
     browser.evaluate("document.querySelector('form input').dispatchEvent(new Event('input'))");
-    browser.wait_for("document.querySelector('form').innerText.includes('Episode 0 of epoch 1')");
+    browser.wait_for("document.querySelector('form').innerText.includes('Episode 0, epoch 1')");
     browser.click("form button");
     browser.wait_for(&format!("{STATUS}.includes('Dream · step 0')"));
-    browser.keep_screenshot("play-episode-400-dark.png");
+    browser.save_screenshot("play-episode-400-dark.png");
     let wide = browser.evaluate("document.documentElement.scrollWidth");
     assert!(wide.as_u64() <= Some(400), "{wide}");
     browser.assert_clean(server.host());
 }
 
 #[test]
-fn a_run_that_was_paused_stays_so() {
+fn pausing_and_running_again_leaves_one_loop() {
     let Some(program) = rem_browser::find() else {
         return;
     };
@@ -232,10 +227,10 @@ fn a_run_that_was_paused_stays_so() {
     let mut browser = Browser::start(&program);
     browser.open(&server.address, (1280, 900), "light");
     browser.wait_for(&format!("{STATUS}.includes('Dream · step 1 ')"));
-    // One step a second.
+    // One step per second.
     browser.evaluate(
         "(() => {
-            const named = (slider) => slider.textContent.includes('steps a second');
+            const named = (slider) => slider.textContent.includes('steps/s');
             const range = [...document.querySelectorAll('.slider')].find(named).querySelector('input');
             range.value = 1;
             range.dispatchEvent(new Event('input'));
@@ -246,10 +241,10 @@ fn a_run_that_was_paused_stays_so() {
     }
     let wait = "new Promise((resolve) => setTimeout(resolve, 2000))";
     browser.evaluate(wait);
-    let before = actions_asked(&browser).len();
+    let before = sent_actions(&browser).len();
     browser.evaluate(wait);
-    // Two loops would have taken four. A dream that says it is over stops.
-    let taken = actions_asked(&browser).len() - before;
+    // Two loops would take four. A predicted end pauses.
+    let taken = sent_actions(&browser).len() - before;
     assert!(taken <= 3, "{taken} steps in two seconds");
     browser.assert_clean(server.host());
 }

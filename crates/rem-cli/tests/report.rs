@@ -1,4 +1,4 @@
-//! `rem report` on what `rem train` leaves: the two meet at the files of a run.
+//! `rem report` reads the runs that `rem train` writes.
 
 mod support;
 
@@ -7,13 +7,13 @@ use std::fs;
 use support::*;
 
 #[test]
-fn a_finished_run_and_published_scores() {
-    let place = place();
-    let run = place.path().join("mine/catch-seed1");
+fn report_includes_runs_score_files_and_published_scores() {
+    let temp = temp_dir();
+    let run = temp.path().join("mine/catch-seed1");
     succeeds(&mut debug_run(&run, SHORT));
-    let scores = place.path().join("theirs.json");
+    let scores = temp.path().join("theirs.json");
     fs::write(&scores, r#"{"Pong": [20.5, 18.0], "Boxing": [80, 85]}"#).unwrap();
-    let out = place.path().join("report");
+    let out = temp.path().join("report");
     let output = succeeds(
         rem()
             .arg("report")
@@ -21,12 +21,12 @@ fn a_finished_run_and_published_scores() {
             .args(["--against", "rem,iris", "--replicates", "200", "--out"])
             .arg(&out),
     );
-    let (told, text) = (stderr(&output), stdout(&output));
-    assert!(told.contains("report.html, "), "{told}");
+    let (notes, text) = (stderr(&output), stdout(&output));
+    assert!(notes.contains("report.html, "), "{notes}");
     for part in ["IQM (↑)", "theirs", "catch", "games without a human score"] {
         assert!(text.contains(part), "no {part} in {text}");
     }
-    // The score and the protocol of the run have arrived.
+    // The tables contain the score and the protocol of the run.
     let runs = fs::read_to_string(out.join("tables/runs.csv")).unwrap();
     let scores = fs::read_to_string(run.join("scores.json")).unwrap();
     let last = scores.split("\"final\"").nth(1).unwrap();
@@ -40,18 +40,18 @@ fn a_finished_run_and_published_scores() {
 }
 
 #[test]
-fn mistakes_are_one_line_of_error_and_one_of_hint() {
-    let place = place();
-    let out = place.path().join("report");
-    let scores = place.path().join("my.json");
+fn mistakes_print_an_error_and_a_hint() {
+    let temp = temp_dir();
+    let out = temp.path().join("report");
+    let scores = temp.path().join("my.json");
     fs::write(&scores, r#"{"Pogn": [1]}"#).unwrap();
-    let (error, hint) = refused(rem().arg("report").arg(&scores).arg("--out").arg(&out));
+    let (error, hint) = fails(rem().arg("report").arg(&scores).arg("--out").arg(&out));
     assert!(
         error.contains("my.json`: `Pogn` is not a game of the benchmark"),
         "{error}"
     );
     assert!(hint.contains("did you mean `Pong`"), "{hint}");
-    let (error, hint) = refused(
+    let (error, hint) = fails(
         rem()
             .args(["report", "--against", "strom", "--out"])
             .arg(&out),

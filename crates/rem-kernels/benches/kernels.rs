@@ -1,24 +1,28 @@
-//! The kernels at the sizes that training meets: `cargo bench -p rem-kernels`.
+//! Benchmarks of the kernels at the sizes of training: `cargo bench -p rem-kernels`.
 //!
-//! Products count operations (a product and a sum are two) as items: items per second are FLOP/s.
+//! Matrix products count FLOPs as items, so that items per second are FLOP/s.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use rem_kernels::cpu::conv::{self, ConvKind, Shape, Stage};
-use rem_kernels::cpu::layer::weight_gradient;
-use rem_kernels::cpu::level::Level;
+use rem_kernels::cpu::isa::Isa;
 use rem_kernels::cpu::math::Activation;
-use rem_kernels::cpu::packed::{Fresh, Packed};
-use rem_kernels::cpu::product::{Dense, product};
+use rem_kernels::cpu::matmul::{Dense, matmul};
+use rem_kernels::cpu::pack::{Packer, Uncached};
 use rem_kernels::cpu::retention::{self, Plan, Projections};
+use rem_kernels::cpu::sublayer::weight_gradient;
 use rem_kernels::cpu::tile::{Bf16Avx512, F32, Precision};
 use rem_kernels::cpu::{cross_entropy, group_norm};
 
 #[global_allocator]
-static ALLOCATOR: rem_kernels::memory::Allocator = rem_kernels::memory::Allocator;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// `mi_option_purge_delay` of mimalloc.h, which the bindings do not define.
+const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 fn main() {
-    rem_kernels::memory::keep();
+    // SAFETY: sets a number that the allocator reads when it frees.
+    unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, -1) };
     divan::main();
 }
 
@@ -40,13 +44,13 @@ const PRODUCTS: [(usize, usize, usize); 5] = [
 /// Runs `$body` with `$tile` for f32 and, where the processor has it, bfloat16.
 macro_rules! for_precision {
     ($precision:expr, $tile:ident => $body:expr) => {
-        match ($precision, Level::of_this_machine()) {
-            ("mixed", Level::Avx512Bf16) => {
+        match ($precision, Isa::selected()) {
+            ("mixed", Isa::Avx512Bf16) => {
                 let $tile = Bf16Avx512;
                 $body
             }
-            (_, level) => {
-                let $tile = F32(level);
+            (_, isa) => {
+                let $tile = F32(isa);
                 $body
             }
         }
@@ -58,9 +62,9 @@ fn linear<const MIXED: usize>(bencher: Bencher, (rows, inputs, outputs): (usize,
     let (x, w) = (numbers(rows * inputs), numbers(inputs * outputs));
     let mut out = vec![0f32; rows * outputs];
     for_precision!(["f32", "mixed"][MIXED], tile => {
-        let panels = Fresh.panels(tile, &[&w], inputs, false);
+        let panels = Uncached.panels(tile, &[&w], inputs, false);
         bencher.counter(ItemsCount::new(2 * rows * inputs * outputs)).bench_local(|| {
-            product(tile, &Dense::new(&x, inputs), &panels, &mut out, |_, _| {});
+            matmul(tile, &Dense::new(&x, inputs), &panels, &mut out, |_, _| {});
         });
     });
 }
@@ -102,7 +106,7 @@ fn shape(side: usize, c_in: usize, c_out: usize) -> Shape {
     }
 }
 
-/// Operations without what folding saves.
+/// FLOPs of the plain convolution, without the taps that upsampling merges.
 fn operations(shape: Shape, kind: ConvKind) -> ItemsCount {
     ItemsCount::new(2 * shape.outputs(kind) * shape.c_in * kind.side() * kind.side())
 }
@@ -112,13 +116,13 @@ fn conv_forward<const MIXED: usize>(
     bencher: Bencher,
     (kind, side, from, to): (ConvKind, usize, usize, usize),
 ) {
-    let (shape, level) = (shape(side, from, to), Level::of_this_machine());
+    let (shape, isa) = (shape(side, from, to), Isa::selected());
     let (x, w) = (numbers(shape.inputs()), numbers(shape.weights(kind)));
     let mut out = vec![0f32; shape.outputs(kind)];
     let stage = Stage::Activation(Activation::Silu);
     bencher.counter(operations(shape, kind)).bench_local(|| {
         conv::forward(
-            level,
+            isa,
             precision(MIXED),
             shape,
             kind,
@@ -136,11 +140,11 @@ fn conv_input_gradient<const MIXED: usize>(
     bencher: Bencher,
     (kind, side, from, to): (ConvKind, usize, usize, usize),
 ) {
-    let (shape, level) = (shape(side, from, to), Level::of_this_machine());
+    let (shape, isa) = (shape(side, from, to), Isa::selected());
     let (d, w) = (numbers(shape.outputs(kind)), numbers(shape.weights(kind)));
     let mut d_x = vec![0f32; shape.inputs()];
     bencher.counter(operations(shape, kind)).bench_local(|| {
-        conv::input_gradient(level, precision(MIXED), shape, kind, &w, &d, &mut d_x);
+        conv::input_gradient(isa, precision(MIXED), shape, kind, &w, &d, &mut d_x);
     });
 }
 
@@ -149,21 +153,12 @@ fn conv_weight_gradient<const MIXED: usize>(
     bencher: Bencher,
     (kind, side, from, to): (ConvKind, usize, usize, usize),
 ) {
-    let (shape, level) = (shape(side, from, to), Level::of_this_machine());
+    let (shape, isa) = (shape(side, from, to), Isa::selected());
     let (x, d) = (numbers(shape.inputs()), numbers(shape.outputs(kind)));
     let mut d_w = vec![0f32; shape.weights(kind)];
     let stage = Stage::Activation(Activation::Silu);
     bencher.counter(operations(shape, kind)).bench_local(|| {
-        conv::weight_gradient(
-            level,
-            precision(MIXED),
-            shape,
-            kind,
-            stage,
-            &x,
-            &d,
-            &mut d_w,
-        );
+        conv::weight_gradient(isa, precision(MIXED), shape, kind, stage, &x, &d, &mut d_w);
     });
 }
 
@@ -171,7 +166,7 @@ fn conv_weight_gradient<const MIXED: usize>(
 struct Pop {
     queries: Vec<f32>,
     keys_values: Vec<f32>,
-    turns: Vec<f32>,
+    rotations: Vec<f32>,
     powers: Vec<f32>,
 }
 
@@ -181,7 +176,7 @@ impl Pop {
         Self {
             queries: numbers(rows * 512),
             keys_values: numbers(rows * 512),
-            turns: numbers((650 + 512) * 64),
+            rotations: numbers((650 + 512) * 64),
             powers: numbers(4 * 66),
         }
     }
@@ -192,15 +187,15 @@ impl Pop {
             heads: 4,
             head_dim: 64,
             tokens: 650,
-            piece: 65,
+            chunk: 65,
             first_predicted: 2,
             predicted: 8,
             block_tokens: 64,
             last_only: false,
             powers: &self.powers,
             powers_per_head: 66,
-            cos: &self.turns,
-            sin: &self.turns,
+            cos: &self.rotations,
+            sin: &self.rotations,
         }
     }
 
@@ -246,34 +241,34 @@ fn retention_backward<const MIXED: usize>(bencher: Bencher) {
 
 #[divan::bench]
 fn cross_entropy_forward_and_backward(bencher: Bencher) {
-    let (rows, classes, level) = (8192, 512, Level::of_this_machine());
+    let (rows, classes, isa) = (8192, 512, Isa::selected());
     let logits = numbers(rows * classes);
     let targets: Vec<i64> = (0..rows as i64).map(|i| i % classes as i64).collect();
     let (mut losses, mut sums) = (vec![0f32; rows], vec![0f32; rows]);
     let mut d_logits = vec![0f32; rows * classes];
     bencher.bench_local(|| {
-        cross_entropy::forward(level, &logits, &targets, &mut losses, &mut sums);
-        cross_entropy::backward(level, &logits, &targets, &sums, &losses, &mut d_logits);
+        cross_entropy::forward(isa, &logits, &targets, &mut losses, &mut sums);
+        cross_entropy::backward(isa, &logits, &targets, &sums, &losses, &mut d_logits);
     });
 }
 
 #[divan::bench]
 fn group_norm_statistics_and_backward(bencher: Bencher) {
     let (images, pixels, channels, groups) = (32, 64 * 64, 32, 8);
-    let level = Level::of_this_machine();
+    let isa = Isa::selected();
     let x = numbers(images * pixels * channels);
     let (gamma, beta) = (vec![1f32; channels], vec![0f32; channels]);
     let (mut d_gamma, mut d_beta) = (vec![0f32; channels], vec![0f32; channels]);
     let mut d = x.clone();
     bencher.bench_local(|| {
-        let kept = group_norm::statistics(level, &x, images, pixels, channels, groups);
-        group_norm::group_norm_silu_back(
-            level,
+        let saved = group_norm::statistics(isa, &x, images, pixels, channels, groups);
+        group_norm::group_norm_silu_backward(
+            isa,
             groups,
             &x,
             &gamma,
             &beta,
-            &kept,
+            &saved,
             &mut d,
             &mut d_gamma,
             &mut d_beta,

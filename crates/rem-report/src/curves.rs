@@ -1,28 +1,31 @@
-//! Sample efficiency: how scores grow with the steps that an agent has learned from.
+//! Learning curves: scores against environment steps.
 
 use rem_stats::{Bootstrap, Estimate, Game, Matrix, Metric};
 
 use crate::run::{GameName, Run};
 use crate::system::System;
 
-/// Curves that share their axes: those of a game, or of all games together.
+/// Learning curves of one game, or of all games together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
+    /// The name of the game, or of the benchmark.
     pub title: String,
+    /// The label of the vertical axis.
     pub scale: &'static str,
+    /// One curve per system.
     pub curves: Vec<Curve>,
-    /// Named scores that need no learning.
+    /// Names and scores of reference players, such as a random policy.
     pub references: Vec<(&'static str, f64)>,
 }
 
-/// One system's.
+/// The learning curve of a system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Curve {
-    /// Its place among the report's systems.
+    /// Its index in [`Report::systems`](crate::Report::systems).
     pub system: usize,
-    /// At the steps at which all runs were evaluated.
+    /// Environment steps and the mean score of all runs, at steps where all runs were evaluated.
     pub points: Vec<(u64, Estimate)>,
-    /// Each run by itself, where they can be told apart.
+    /// Environment steps and scores of each run. Empty for all games together.
     pub runs: Vec<Vec<(u64, f64)>>,
 }
 
@@ -117,16 +120,17 @@ fn of_benchmark(systems: &[System], bootstrap: &Bootstrap) -> Option<Panel> {
         .collect();
     (!curves.is_empty()).then(|| Panel {
         title: "All games of the benchmark".into(),
-        scale: "IQM, human-normalised",
+        scale: "IQM, human-normalized",
         curves,
         references: vec![("human", 1.0)],
     })
 }
 
+/// The human-normalized scores of all runs at `steps`.
 fn matrix(runs: &[(&'static Game, &Run)], steps: u64) -> Matrix {
     let mut columns: Vec<(&'static Game, Vec<f64>)> = Vec::new();
     for (game, run) in runs {
-        let score = game.normalise(at(run, steps).expect("all runs were evaluated there"));
+        let score = game.normalize(at(run, steps).expect("all runs were evaluated there"));
         match columns.iter_mut().find(|(other, _)| other == game) {
             Some((_, scores)) => scores.push(score),
             None => columns.push((game, vec![score])),
@@ -142,6 +146,7 @@ fn with_evaluations(system: &System) -> impl Iterator<Item = &Run> {
         .filter(|run| !run.evaluations.is_empty())
 }
 
+/// The steps at which all runs were evaluated.
 fn shared_steps(runs: &[&Run]) -> Vec<u64> {
     let Some((first, others)) = runs.split_first() else {
         return Vec::new();
@@ -152,6 +157,7 @@ fn shared_steps(runs: &[&Run]) -> Vec<u64> {
         .collect()
 }
 
+/// The score of the evaluation at `steps`.
 fn at(run: &Run, steps: u64) -> Option<f64> {
     let found = run
         .evaluations
@@ -191,7 +197,7 @@ mod tests {
     };
 
     #[test]
-    fn means_are_taken_where_all_runs_have_been() {
+    fn means_are_over_steps_at_which_all_runs_were_evaluated() {
         let catch = system(vec![
             run("catch", 1, &[(100, 0.0), (200, 1.0), (300, 1.0)]),
             run("catch", 2, &[(100, 0.5), (200, 0.0)]),
@@ -205,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn games_of_the_benchmark_have_a_panel_together() {
+    fn games_of_the_benchmark_share_a_panel() {
         // Boxing: random 0.1, human 12.1.
         let ours = system(vec![
             run("boxing", 1, &[(100, 0.1), (200, 12.1)]),

@@ -1,38 +1,67 @@
-//! What can be wrong with what a report is asked for, each with a hint.
+//! Errors of reports, with hints.
 
 use std::path::{Path, PathBuf};
 
 use rem_stats::ScoresError;
 
+/// A result whose error is [`Error`] unless stated otherwise.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Why a report cannot be made or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// A file of scores by game is invalid.
     #[error(transparent)]
     Scores(#[from] ScoresError),
+    /// A file of a run is invalid.
+    #[error(transparent)]
+    Run(#[from] rem_run::Error),
+    /// An input is invalid.
     #[error("`{}`: {reason}", path.display())]
     Input {
+        /// The file or folder.
         path: PathBuf,
+        /// What is wrong.
         reason: String,
+        /// What to do about it.
         hint: String,
     },
+    /// No published system has this name.
     #[error("there are no published scores of `{name}`")]
-    UnknownBaseline { name: String, hint: String },
+    UnknownBaseline {
+        /// The name.
+        name: String,
+        /// Names to choose from.
+        hint: String,
+    },
+    /// Two systems have the same name.
     #[error("two systems are called `{0}`")]
-    SameName(String),
+    DuplicateName(String),
+    /// No input has this name.
     #[error("no system of yours is called `{name}`")]
-    UnknownSystem { name: String, hint: String },
-    #[error("there is nothing to report on")]
-    Nothing,
+    UnknownSystem {
+        /// The name.
+        name: String,
+        /// Names to choose from.
+        hint: String,
+    },
+    /// There are no systems.
+    #[error("nothing to report on")]
+    NoSystems,
+    /// A file cannot be read or written.
     #[error("cannot {verb} `{}`: {error}", path.display())]
     File {
+        /// The operation, such as `read`.
         verb: &'static str,
+        /// The file.
         path: PathBuf,
+        /// The error of the operating system.
         error: std::io::Error,
     },
 }
 
 impl Error {
+    /// For `map_err`: an error of `verb` on `path`.
     pub(crate) fn file(
         verb: &'static str,
         path: &Path,
@@ -41,25 +70,26 @@ impl Error {
         move |error| Self::File { verb, path, error }
     }
 
-    /// What to do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> String {
         use std::io::ErrorKind;
         match self {
             Self::Scores(error) => error.hint(),
+            Self::Run(error) => error.hint().into(),
             Self::Input { hint, .. }
             | Self::UnknownBaseline { hint, .. }
             | Self::UnknownSystem { hint, .. } => hint.clone(),
-            Self::SameName(name) => {
-                format!("give one of them a name of its own: `rem report my-{name}=PATH`")
+            Self::DuplicateName(name) => {
+                format!("rename one of them: `rem report my-{name}=PATH`")
             }
-            Self::Nothing => "name a run, a folder of runs or a JSON of scores, or published systems by `--against`".into(),
+            Self::NoSystems => "pass a run, a folder of runs, a JSON file of scores, or published systems with `--against`".into(),
             Self::File { error, .. } => match error.kind() {
                 ErrorKind::NotFound => "is the path right?",
-                ErrorKind::PermissionDenied => "may you read and write there?",
-                ErrorKind::StorageFull => "make room on the disk",
-                ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "name another folder by `--out`",
+                ErrorKind::PermissionDenied => "check the permissions of this path",
+                ErrorKind::StorageFull => "free some disk space",
+                ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "choose another folder with `--out`",
                 ErrorKind::InvalidData => "is it a text file?",
-                _ => "look at the disk and at that path",
+                _ => "check the disk and this path",
             }
             .into(),
         }

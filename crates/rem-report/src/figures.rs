@@ -6,36 +6,44 @@ mod improvement;
 mod intervals;
 mod profiles;
 
+use crate::plot::svg::{Svg, TextMode};
 use crate::plot::theme::Theme;
 use crate::report::Report;
-use crate::tables::percent;
+use crate::tables::confidence_level;
 
-/// A figure that can be drawn for any place.
+/// A figure that can be drawn on any canvas.
 pub struct Figure {
-    /// Of its files.
+    /// The name of its files, without theme and extension.
     pub name: &'static str,
+    /// Its title.
     pub title: String,
+    /// The text below it.
     pub caption: String,
-    draw: fn(&Report, &Canvas, &Words) -> String,
+    draw: fn(&Report, &Canvas, &AltText) -> String,
 }
 
-/// Where a figure is to be seen.
+/// How to draw a figure.
 #[derive(Clone, Copy, Debug)]
 pub struct Canvas {
+    /// The color scheme.
     pub theme: Theme,
+    /// The width.
     pub size: Size,
+    /// Text elements or outlines.
+    pub text_mode: TextMode,
 }
 
+/// The width of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// A page, or the width of two columns in print.
+    /// For a desktop screen, or two columns in print.
     Wide,
-    /// A phone.
+    /// For a phone.
     Narrow,
 }
 
-/// What a figure is called where it cannot be seen.
-struct Words<'a> {
+/// Title and description for screen readers.
+struct AltText<'a> {
     id: &'a str,
     title: &'a str,
     description: &'a str,
@@ -48,31 +56,35 @@ impl Canvas {
             Size::Narrow => 360.0,
         }
     }
+
+    fn svg(&self) -> Svg {
+        Svg::new(self.width(), self.theme).with_text_mode(self.text_mode)
+    }
 }
 
-/// Letters, in pixels.
+/// Font sizes in pixels.
 const TEXT: f64 = 13.0;
 const SMALL: f64 = 12.0;
 
-/// Every name that a figure can have, for files of an older report.
+/// The names of all figures that any report may have.
 pub const NAMES: [&str; 4] = ["aggregates", "profiles", "improvement", "curves"];
 
 impl Figure {
-    /// As SVG; `id` names it among other figures on a page.
+    /// The figure as SVG. `id` is unique among the figures of a page.
     pub fn svg(&self, report: &Report, canvas: Canvas, id: &str) -> String {
-        let words = Words {
+        let alt = AltText {
             id,
             title: &self.title,
             description: &self.caption,
         };
-        (self.draw)(report, &canvas, &words)
+        (self.draw)(report, &canvas, &alt)
     }
 }
 
-/// Those that there is something to draw for.
+/// The figures of a report, without empty ones.
 pub fn all(report: &Report) -> Vec<Figure> {
     let mut figures = Vec::new();
-    let level = percent(report);
+    let level = confidence_level(report);
     if !report.summaries.is_empty() {
         let line = if report.has_two_families() {
             " A line separates token-based systems from others."
@@ -86,7 +98,7 @@ pub fn all(report: &Report) -> Vec<Figure> {
                 .flatten()
                 .any(|e| e.interval.is_none())
         }) {
-            " A ring: no interval, for there is one number a game."
+            " A ring marks systems with one number per game, which have no interval."
         } else {
             ""
         };
@@ -94,7 +106,7 @@ pub fn all(report: &Report) -> Vec<Figure> {
             name: "aggregates",
             title: format!("Aggregate metrics with {level} intervals"),
             caption: format!(
-                "Human-normalised scores over {} games: mean, median, interquartile mean (IQM) and optimality gap, with {level} stratified bootstrap intervals.{line}{rings}",
+                "Human-normalized scores over {} games: mean, median, interquartile mean (IQM) and optimality gap, with {level} stratified bootstrap intervals.{line}{rings}",
                 report.games.len()
             ),
             draw: aggregates::draw,
@@ -109,7 +121,7 @@ pub fn all(report: &Report) -> Vec<Figure> {
             name: "profiles",
             title: "Performance profiles".into(),
             caption: format!(
-                "For every human-normalised score, the share of a system's runs that are better; each game weighs the same. Shaded: pointwise {level} stratified bootstrap bands."
+                "Fraction of runs above each human-normalized score. All games have equal weight. Shaded areas are pointwise {level} stratified bootstrap intervals."
             ),
             draw: profiles::draw,
         });
@@ -119,7 +131,7 @@ pub fn all(report: &Report) -> Vec<Figure> {
             name: "improvement",
             title: "Probability of improvement".into(),
             caption: format!(
-                "How likely a run of X beats a run of Y on a game drawn at random from {}, with {level} stratified bootstrap intervals. At one half neither is better.",
+                "Probability that a run of X scores higher than a run of Y on a random one of {} games, with {level} stratified bootstrap intervals. At 0.5 neither is better.",
                 report.games.len()
             ),
             draw: improvement::draw,
@@ -130,7 +142,7 @@ pub fn all(report: &Report) -> Vec<Figure> {
             name: "curves",
             title: "Sample efficiency".into(),
             caption: format!(
-                "Scores of evaluations during training against environment steps. Thick: the mean over runs, where all of them were evaluated; thin: single runs. Over all games: the interquartile mean of human-normalised scores with {level} intervals."
+                "Evaluation scores against environment steps. Thick lines are means over runs, at steps where all runs were evaluated; thin lines are single runs. The panel of all games shows the interquartile mean of human-normalized scores with {level} intervals."
             ),
             draw: curves::draw,
         });

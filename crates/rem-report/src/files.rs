@@ -1,4 +1,4 @@
-//! A report as files.
+//! Writes the files of a report.
 
 use std::fmt;
 use std::fs;
@@ -7,21 +7,24 @@ use std::path::{Path, PathBuf};
 use crate::error::{Error, Result};
 use crate::figures::{self, Canvas, Size};
 use crate::formats::{csv, html, latex, markdown};
+use crate::notes::counted;
+use crate::plot::svg::TextMode;
 use crate::plot::theme::Theme;
-use crate::remarks::counted;
 use crate::report::Report;
 use crate::{png, tables};
 
 const THEMES: [(Theme, &str); 2] = [(Theme::Light, "light"), (Theme::Dark, "dark")];
-/// Data behind figures.
+/// Names of the CSV files with the data behind the figures.
 const DATA: [&str; 3] = ["scores", "profiles", "curves"];
 
-/// What [`write`] wrote.
+/// The output of [`write`].
 #[derive(Debug)]
 pub struct Written {
-    /// The page, to be opened in a browser.
+    /// The path of the web page.
     pub page: PathBuf,
+    /// Number of tables.
     pub tables: usize,
+    /// Number of figures.
     pub figures: usize,
 }
 
@@ -37,8 +40,12 @@ impl fmt::Display for Written {
     }
 }
 
-/// Writes the report into `out`, each file as a whole or not at all, the page last. Files of an older report that this
-/// one has not are removed; others are left alone.
+/// Writes the report into `out`, each file atomically, the page last. Removes stale files of an older report and keeps
+/// all other files.
+///
+/// # Errors
+///
+/// If a file or folder cannot be written.
 pub fn write(report: &Report, out: &Path) -> Result<Written> {
     let files = all(report);
     let page = out.join("report.html");
@@ -46,16 +53,16 @@ pub fn write(report: &Report, out: &Path) -> Result<Written> {
         let folder = out.join(folder);
         fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
     }
-    for old in possible() {
+    for old in possible_paths() {
         let path = out.join(&old);
         if path.is_file() && !files.iter().any(|(name, _)| *name == old) {
             fs::remove_file(&path).map_err(Error::file("remove", &path))?;
         }
     }
     for (name, bytes) in &files {
-        write_whole(&out.join(name), bytes)?;
+        write_atomic(&out.join(name), bytes)?;
     }
-    write_whole(&page, html::page(report).as_bytes())?;
+    write_atomic(&page, html::page(report).as_bytes())?;
     Ok(Written {
         page,
         tables: tables::all(report).len(),
@@ -63,7 +70,7 @@ pub fn write(report: &Report, out: &Path) -> Result<Written> {
     })
 }
 
-/// All files but the page, by their names below the folder.
+/// The path in the output folder and the content of all files except the page.
 fn all(report: &Report) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for table in tables::all(report) {
@@ -81,21 +88,24 @@ fn all(report: &Report) -> Vec<(String, Vec<u8>)> {
     }
     for figure in figures::all(report) {
         for (theme, word) in THEMES {
-            let canvas = Canvas {
-                theme,
-                size: Size::Wide,
+            let svg = |text_mode| {
+                let canvas = Canvas {
+                    theme,
+                    size: Size::Wide,
+                    text_mode,
+                };
+                figure.svg(report, canvas, figure.name)
             };
-            let svg = figure.svg(report, canvas, figure.name);
             let name = format!("figures/{}-{word}", figure.name);
-            files.push((format!("{name}.png"), png::of(&svg)));
-            files.push((format!("{name}.svg"), svg.into()));
+            files.push((format!("{name}.png"), png::render(&svg(TextMode::Outlines))));
+            files.push((format!("{name}.svg"), svg(TextMode::Text).into()));
         }
     }
     files
 }
 
-/// Every name that a file of a report can have.
-fn possible() -> impl Iterator<Item = String> {
+/// The paths of all files that any report may have.
+fn possible_paths() -> impl Iterator<Item = String> {
     let tables = tables::NAMES
         .iter()
         .flat_map(|name| ["md", "tex", "csv"].map(|ending| format!("tables/{name}.{ending}")));
@@ -107,7 +117,7 @@ fn possible() -> impl Iterator<Item = String> {
     tables.chain(data).chain(figures)
 }
 
-/// Every score, every point of a profile and of a curve.
+/// The CSV files with every score and every point of a profile and a curve.
 fn data(report: &Report) -> Vec<(&'static str, String)> {
     let head = |names: &[&str]| {
         vec![
@@ -118,7 +128,7 @@ fn data(report: &Report) -> Vec<(&'static str, String)> {
         ]
     };
     let end = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-    let mut scores = head(&["system", "game", "run", "score", "human-normalised"]);
+    let mut scores = head(&["system", "game", "run", "score", "human-normalized"]);
     for system in &report.systems {
         let Some(of) = &system.scores else { continue };
         for game in of.games() {
@@ -128,13 +138,13 @@ fn data(report: &Report) -> Vec<(&'static str, String)> {
                 } else {
                     (run + 1).to_string()
                 };
-                let normalised = game.normalise(*score).to_string();
+                let normalized = game.normalize(*score).to_string();
                 scores.push(vec![
                     system.name.clone(),
                     game.title().into(),
                     run,
                     score.to_string(),
-                    normalised,
+                    normalized,
                 ]);
             }
         }
@@ -202,16 +212,16 @@ fn data(report: &Report) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Beside it first, then in its place: who reads meanwhile, or after a crash, sees the old file or the new one. The disk
-/// is not waited for: a report that a power cut has taken can be made again.
-fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+/// Replaces a file by a rename, so that readers see the old or the new content. Unlike `rem_run::files::write_atomic` it
+/// does not sync: a report can be written again after a power cut.
+fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".tmp");
-    let beside = path.with_file_name(name);
-    let written = fs::write(&beside, bytes).and_then(|()| fs::rename(&beside, path));
+    let tmp = path.with_file_name(name);
+    let written = fs::write(&tmp, bytes).and_then(|()| fs::rename(&tmp, path));
     written.map_err(|error| {
-        // The error that stopped us is the one to tell.
-        let _ = fs::remove_file(&beside);
+        // Report the first error.
+        let _ = fs::remove_file(&tmp);
         Error::file("write", path)(error)
     })
 }

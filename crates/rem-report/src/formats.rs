@@ -1,4 +1,4 @@
-//! Tables as text for terminals and for other programs.
+//! Output formats of tables and of the whole report.
 
 pub mod csv;
 pub mod html;

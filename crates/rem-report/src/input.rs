@@ -1,7 +1,8 @@
-//! What is named on the command line, read.
+//! Reads the inputs of a report.
 
 use std::path::{Path, PathBuf};
 
+use rem_run::layout;
 use rem_stats::Scores;
 use rem_stats::baselines::Family;
 
@@ -9,20 +10,19 @@ use crate::error::{Error, Result};
 use crate::run::{Run, is_scores_of_run, name_of_parent};
 use crate::system::{Origin, System};
 
-/// How deep runs are looked for below a folder.
-const DEPTH: usize = 3;
+/// Depth below a folder to search for runs.
+const MAX_DEPTH: usize = 3;
 
-/// The user's systems, and what should be said about how they were read.
+/// The systems of the user, and notes from reading them.
 #[derive(Debug, Default)]
 pub struct Inputs {
     pub systems: Vec<System>,
-    pub remarks: Vec<String>,
+    pub notes: Vec<String>,
 }
 
-/// Reads runs, folders of runs and JSON files of scores, each maybe as `NAME=PATH`.
+/// Reads runs, folders of runs and JSON files of scores. `NAME=PATH` names the system.
 ///
-/// A JSON is a system, named after its file. Runs are a system with all others of the same name, which is that of the
-/// folder that they lie in.
+/// A JSON file is a system with the name of the file. Runs in the same folder form a system with the name of the folder.
 pub fn read(arguments: &[PathBuf]) -> Result<Inputs> {
     let mut reader = Reader::default();
     for argument in arguments {
@@ -32,8 +32,8 @@ pub fn read(arguments: &[PathBuf]) -> Result<Inputs> {
     reader.finish()
 }
 
-/// Systems that are not token-based, by the names that they have been given.
-pub fn not_token_based(systems: &mut [System], names: &[String]) -> Result<()> {
+/// Marks the systems with these names as not token-based.
+pub fn mark_not_token_based(systems: &mut [System], names: &[String]) -> Result<()> {
     for name in names {
         let system = systems
             .iter_mut()
@@ -48,8 +48,8 @@ pub fn not_token_based(systems: &mut [System], names: &[String]) -> Result<()> {
                 return Err(Error::UnknownSystem {
                     name: name.clone(),
                     hint: match names.is_empty() {
-                        true => "you have named no runs and no files".into(),
-                        false => format!("there is {}", names.join(" and ")),
+                        true => "no runs or score files were given".into(),
+                        false => format!("your systems are {}", names.join(", ")),
                     },
                 });
             }
@@ -58,7 +58,7 @@ pub fn not_token_based(systems: &mut [System], names: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// `NAME=PATH`, unless there is a file of that whole name.
+/// Splits `NAME=PATH`, unless a file with that whole name exists.
 fn split(argument: &Path) -> (Option<String>, PathBuf) {
     let named = argument
         .to_str()
@@ -76,7 +76,7 @@ fn split(argument: &Path) -> (Option<String>, PathBuf) {
 struct Reader {
     /// In the order of the command line.
     found: Vec<Found>,
-    remarks: Vec<String>,
+    notes: Vec<String>,
 }
 
 enum Found {
@@ -86,12 +86,12 @@ enum Found {
 
 impl Reader {
     fn read(&mut self, name: Option<String>, path: &Path) -> Result<()> {
-        let about = std::fs::metadata(path).map_err(Error::file("read", path))?;
-        if about.is_dir() {
+        let metadata = std::fs::metadata(path).map_err(Error::file("read", path))?;
+        if metadata.is_dir() {
             return self.read_dir(name, path);
         }
         let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
-        let is_of_run = path.file_name().is_some_and(|file| file == "scores.json");
+        let is_of_run = path.file_name().is_some_and(|file| file == layout::SCORES);
         if is_of_run && is_scores_of_run(&text) {
             let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
             return self.add_run(name, dir.unwrap_or(Path::new(".")));
@@ -104,16 +104,16 @@ impl Reader {
     }
 
     fn read_dir(&mut self, name: Option<String>, dir: &Path) -> Result<()> {
-        if Run::is_in(dir) {
+        if layout::is_run(dir) {
             return self.add_run(name, dir);
         }
         let mut runs = Vec::new();
-        find_runs(dir, DEPTH, &mut runs)?;
+        find_runs(dir, MAX_DEPTH, &mut runs)?;
         if runs.is_empty() {
             return Err(Error::Input {
                 path: dir.into(),
-                reason: "there are no runs in it".into(),
-                hint: "name a run of `rem train`, a folder of them, or a JSON file of scores"
+                reason: "no runs in this folder".into(),
+                hint: "pass a run of `rem train`, a folder of runs, or a JSON file of scores"
                     .into(),
             });
         }
@@ -131,12 +131,12 @@ impl Reader {
             Found::Scores(..) => false,
         });
         if known {
-            self.remarks
-                .push(format!("{} is named twice; it counts once", dir.display()));
+            self.notes
+                .push(format!("{} is given twice and counts once", dir.display()));
             return Ok(());
         }
         let Some(mut run) = Run::read(dir)? else {
-            self.remarks.push(format!(
+            self.notes.push(format!(
                 "{} has no scores yet and is left out",
                 dir.display()
             ));
@@ -169,12 +169,12 @@ impl Reader {
         });
         Ok(Inputs {
             systems: systems.collect::<Result<_>>()?,
-            remarks: self.remarks,
+            notes: self.notes,
         })
     }
 }
 
-/// Directories of runs below `dir`, by name.
+/// Collects the run directories below `dir`, sorted by name.
 fn find_runs(dir: &Path, depth: usize, runs: &mut Vec<PathBuf>) -> Result<()> {
     let entries = std::fs::read_dir(dir).map_err(Error::file("read", dir))?;
     let mut inside: Vec<PathBuf> = Vec::new();
@@ -184,7 +184,7 @@ fn find_runs(dir: &Path, depth: usize, runs: &mut Vec<PathBuf>) -> Result<()> {
     }
     inside.sort();
     for path in inside.into_iter().filter(|path| path.is_dir()) {
-        if Run::is_in(&path) {
+        if layout::is_run(&path) {
             runs.push(path);
         } else if depth > 1 {
             find_runs(&path, depth - 1, runs)?;
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_systems_by_the_folder_they_lie_in() {
+    fn runs_in_the_same_folder_form_a_system() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
         run(&at("rem/pong-1"), "pong", 1, 3.0);
@@ -238,11 +238,11 @@ mod tests {
 
         let twice = read(&[at("rem"), at("rem/pong-1")]).unwrap();
         assert_eq!(twice.systems[0].runs().len(), 2);
-        assert!(twice.remarks[0].ends_with("is named twice; it counts once"));
+        assert!(twice.notes[0].ends_with("is given twice and counts once"));
     }
 
     #[test]
-    fn names_can_be_given() {
+    fn name_equals_path_names_a_system() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("a=b.json");
         fs::write(&file, r#"{"Pong": [1]}"#).unwrap();
@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_and_what_is_empty() {
+    fn missing_paths_and_folders_without_runs_are_refused() {
         let place = tempfile::tempdir().unwrap();
         let error = read(&[place.path().join("absent")]).unwrap_err();
         assert!(error.to_string().starts_with("cannot read `"), "{error}");
         assert_eq!(error.hint(), "is the path right?");
         let error = read(&[place.path().into()]).unwrap_err();
         assert!(
-            error.to_string().ends_with("there are no runs in it"),
+            error.to_string().ends_with("no runs in this folder"),
             "{error}"
         );
     }

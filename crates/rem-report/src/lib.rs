@@ -1,7 +1,29 @@
-//! Scores of runs and of published systems to a report: one value, [`Report`], and functions from it to every format.
+//! Reports on runs and published systems: tables, figures and a web page.
 //!
-//! Reads run directories through their files only, and knows nothing of the agent.
+//! A [`Request`] names runs and published systems, [`Request::report`] computes a [`Report`], and [`html`], [`terminal`]
+//! and [`write`] turn it into a page, text or files. Runs are read from their directories, without the agent.
+//!
+//! [`plot`] is the SVG plotter of all figures, including those of `rem bench`.
+//!
+//! # Example
+//!
+//! ```
+//! use rem_report::{Request, Style};
+//!
+//! let request = Request {
+//!     against: Some(vec!["rem".into(), "iris".into()]),
+//!     replicates: 100,
+//!     ..Request::default()
+//! };
+//! let report = request.report()?;
+//! assert_eq!(report.games.len(), 26);
+//! assert!(rem_report::terminal(&report, Style::Plain).contains("Probability of improvement"));
+//! # Ok::<(), rem_report::Error>(())
+//! ```
 
+#![warn(missing_docs)]
+
+mod build;
 mod curves;
 mod error;
 mod figures;
@@ -9,11 +31,11 @@ mod files;
 mod formats;
 mod input;
 mod main_table;
+mod notes;
 mod paper;
-mod plot;
+pub mod plot;
 mod png;
 mod protocol;
-mod remarks;
 mod report;
 mod run;
 mod system;
@@ -29,25 +51,24 @@ pub use error::{Error, Result};
 pub use files::{Written, write};
 pub use formats::html::page as html;
 pub use formats::terminal::{Style, report as terminal};
-pub use paper::{Comparison, Difference, Of};
-/// The colours of all figures and pages.
-pub use plot::theme;
-pub use remarks::{Remark, Weight};
-pub use report::{Improvement, Report, Summary};
-pub use system::{Origin, System};
+pub use report::{
+    Comparison, Difference, DifferenceKind, Improvement, Note, Report, Severity, Summary,
+};
+pub use system::System;
 pub use table::{Cell, Marks, Row, Table};
 pub use tables::all as tables;
 
 /// What to report on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Runs, folders of runs, JSON files of scores, each maybe as `NAME=PATH`.
+    /// Runs, folders of runs and JSON files of scores. `NAME=PATH` names the system.
     pub inputs: Vec<PathBuf>,
-    /// Published systems by name; none asked for are those of the paper's main table, if there is something to compare
-    /// with them.
+    /// Published systems by name. `None` selects those of the paper's main table (Table 1) if the inputs have games of
+    /// the benchmark.
     pub against: Option<Vec<String>>,
-    /// Systems of the user's that are not token-based.
+    /// Names of input systems that are not token-based.
     pub not_token_based: Vec<String>,
+    /// Bootstrap replicates of each interval.
     pub replicates: usize,
 }
 
@@ -63,10 +84,15 @@ impl Default for Request {
 }
 
 impl Request {
-    /// Reads what is asked for and computes the report.
+    /// Reads the inputs and computes the report.
+    ///
+    /// # Errors
+    ///
+    /// If an input cannot be read or is invalid, a name is unknown, two systems have the same name, or there are no
+    /// systems.
     pub fn report(&self) -> Result<Report> {
         let mut inputs = input::read(&self.inputs)?;
-        input::not_token_based(&mut inputs.systems, &self.not_token_based)?;
+        input::mark_not_token_based(&mut inputs.systems, &self.not_token_based)?;
         let comparable = inputs.systems.is_empty()
             || inputs.systems.iter().any(|system| system.scores.is_some());
         let default = if comparable { "paper" } else { "none" };
@@ -80,6 +106,6 @@ impl Request {
             replicates: self.replicates,
             ..Bootstrap::default()
         };
-        Report::new(systems, inputs.remarks, bootstrap)
+        build::build(systems, inputs.notes, bootstrap)
     }
 }

@@ -1,4 +1,4 @@
-//! The paper's main table: games, then metrics, with its rules for bold face and underscores.
+//! The paper's main table (Table 1): a row per game, then metrics, with its rules for bold face and underscores.
 
 use rem_stats::Metric;
 use rem_stats::baselines::Family;
@@ -9,15 +9,21 @@ use crate::table::{Marks, fixed};
 /// A row of the table as numbers.
 #[derive(Clone, Debug)]
 pub struct MainRow {
+    /// The game or metric.
     pub label: Label,
+    /// The value of a random policy.
     pub random: Option<f64>,
+    /// The value of a human.
     pub human: Option<f64>,
-    /// Of each of the report's summaries.
+    /// One value per summary of the report.
     pub values: Vec<Option<f64>>,
+    /// The marks of the values.
     pub marks: Vec<Marks>,
+    /// Number of decimals in the paper.
     pub decimals: usize,
 }
 
+/// The label of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Label {
     Game(&'static str),
@@ -26,7 +32,7 @@ pub enum Label {
 }
 
 impl Label {
-    /// As the paper names it.
+    /// The name in the paper.
     pub fn name(self) -> &'static str {
         match self {
             Self::Game(title) => title,
@@ -38,7 +44,7 @@ impl Label {
         }
     }
 
-    /// With the direction that is better.
+    /// The name with an arrow in the better direction.
     pub fn title(self) -> String {
         match self {
             Self::Game(title) => title.into(),
@@ -53,6 +59,7 @@ impl Label {
     }
 }
 
+/// The rows of the table. Empty if the systems share no game.
 pub fn rows(report: &Report) -> Vec<MainRow> {
     if report.summaries.is_empty() {
         return Vec::new();
@@ -112,8 +119,8 @@ fn row(
     }
 }
 
-/// Bold is the best of the token-based systems, underlined the best of all, unless all are token-based. Whoever is as
-/// good as the best is marked like it.
+/// Bold marks the best token-based system, underline the best of all, unless all are token-based. Ties with the best are
+/// marked too.
 fn marks(report: &Report, label: Label, values: &[Option<f64>]) -> Vec<Marks> {
     let sign = if label.lower_is_better() { -1.0 } else { 1.0 };
     let best = |among: &dyn Fn(usize) -> bool| {
@@ -138,7 +145,8 @@ fn marks(report: &Report, label: Label, values: &[Option<f64>]) -> Vec<Marks> {
 }
 
 impl MainRow {
-    pub fn shown(&self, value: f64) -> String {
+    /// `value` with the decimals of the row.
+    pub fn formatted(&self, value: f64) -> String {
         fixed(value, self.decimals)
     }
 }

@@ -1,51 +1,13 @@
-//! What the paper prints, beside what we compute.
+//! Comparison with the numbers printed in Tables 1 and 9 of the paper.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use crate::main_table::{self, MainRow};
-use crate::report::Report;
+use crate::report::{Comparison, Difference, DifferenceKind, Report};
 use crate::system::Origin;
 use crate::table::Marks;
-
-/// A table of the paper, and where our numbers are others.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Comparison {
-    pub table: &'static str,
-    /// How many printed numbers were compared.
-    pub compared: usize,
-    pub differences: Vec<Difference>,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub struct Difference {
-    pub row: String,
-    pub system: String,
-    pub printed: String,
-    /// None where we compute nothing.
-    pub ours: Option<String>,
-    pub why: Option<&'static str>,
-    pub of: Of,
-}
-
-/// What differs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
-    Number,
-    /// Bold face or underline.
-    Marks,
-}
-
-impl Comparison {
-    pub fn numbers_that_differ(&self) -> usize {
-        let numbers = self
-            .differences
-            .iter()
-            .filter(|difference| difference.of == Of::Number);
-        numbers.count()
-    }
-}
 
 struct PaperTable {
     name: &'static str,
@@ -54,11 +16,11 @@ struct PaperTable {
 
 const TABLES: [PaperTable; 2] = [
     PaperTable {
-        name: "main results",
+        name: "Table 1",
         text: include_str!("../../../data/paper/main-results.json"),
     },
     PaperTable {
-        name: "ablations",
+        name: "Table 9",
         text: include_str!("../../../data/paper/ablations.json"),
     },
 ];
@@ -83,25 +45,26 @@ enum Mark {
     Underline,
 }
 
-/// The comparison with each table of the paper that is on the report's games and has one of its published systems.
+/// The comparison with each table of the paper that has the games and at least one published system of the report.
 pub fn compare(report: &Report) -> Vec<Comparison> {
     let rows = main_table::rows(report);
     let titles: Vec<_> = report.games.iter().map(|game| game.title()).collect();
     let comparisons = TABLES.iter().filter_map(|table| {
         let printed: Vec<PrintedRow> =
-            serde_json::from_str(table.text).expect("the embedded tables are well formed");
+            serde_json::from_str(table.text).expect("the embedded tables are valid");
         let games = printed
             .iter()
             .map(|row| row.row.as_str())
             .take_while(|row| *row != "Superhuman");
         let is_on_same_games = games.eq(titles.iter().copied());
-        let comparison = is_on_same_games.then(|| beside(report, table.name, &printed, &rows))?;
+        let comparison =
+            is_on_same_games.then(|| compare_table(report, table.name, &printed, &rows))?;
         (comparison.compared > 0).then_some(comparison)
     });
     comparisons.collect()
 }
 
-fn beside(
+fn compare_table(
     report: &Report,
     table: &'static str,
     printed: &[PrintedRow],
@@ -112,7 +75,7 @@ fn beside(
         compared: 0,
         differences: Vec::new(),
     };
-    // Who is marked depends on who is there.
+    // Marks are comparable only between the same set of systems.
     let same_systems = printed.first().is_some_and(|row| {
         let ours = report
             .summaries
@@ -123,7 +86,11 @@ fn beside(
         row.cells.keys().map(String::as_str).eq(ours)
     });
     for (row, printed) in rows.iter().zip(printed) {
-        assert_eq!(row.label.name(), printed.row, "our rows are the paper's");
+        assert_eq!(
+            row.label.name(),
+            printed.row,
+            "rows must be in the order of the paper"
+        );
         for (index, summary) in report.summaries.iter().enumerate() {
             let system = report.system(summary);
             let Origin::Published(_) = system.origin else {
@@ -133,34 +100,33 @@ fn beside(
                 continue;
             };
             comparison.compared += 1;
-            let ours = row.values[index].map(|value| row.shown(value));
-            let mut differ = |of, printed: String, ours: Option<String>, why| {
+            let ours = row.values[index].map(|value| row.formatted(value));
+            let mut differ = |kind, printed: String, ours: Option<String>, reason| {
                 comparison.differences.push(Difference {
                     row: row.label.name().into(),
                     system: system.name.clone(),
                     printed,
                     ours,
-                    why,
-                    of,
+                    reason,
+                    kind,
                 });
             };
             if ours.as_deref() != Some(cell.printed.as_str()) {
-                let why = why(row.label.name(), &system.name, ours.is_none());
-                differ(Of::Number, cell.printed.clone(), ours, why);
+                let reason = known_reason(row.label.name(), &system.name, ours.is_none());
+                differ(DifferenceKind::Number, cell.printed.clone(), ours, reason);
             }
             if same_systems && marks_of(cell) != row.marks[index] {
-                let ours = words(row.marks[index]);
+                let ours = describe(row.marks[index]);
                 let unknown = row.values.iter().any(Option::is_none);
-                let why = match unknown {
-                    true => "who is best is decided among the systems whose value is known",
-                    false => "all that are as good as the best are marked",
+                let reason = match unknown {
+                    true => "only systems with a known value are marked",
+                    false => "ties with the best are marked",
                 };
-                let why = Some(why);
                 differ(
-                    Of::Marks,
-                    words(marks_of(cell)).into(),
+                    DifferenceKind::Marks,
+                    describe(marks_of(cell)).into(),
                     Some(ours.into()),
-                    why,
+                    Some(reason),
                 );
             }
         }
@@ -168,12 +134,12 @@ fn beside(
     comparison
 }
 
-/// What we know about single differences.
-fn why(row: &str, system: &str, missing: bool) -> Option<&'static str> {
+/// The reason for a difference in a number, if known.
+fn known_reason(row: &str, system: &str, missing: bool) -> Option<&'static str> {
     match (row, system) {
-        _ if missing => Some("needs the scores of single runs, which are not published"),
+        _ if missing => Some("requires scores of single runs, which are not published"),
         ("Superhuman", "IRIS") => {
-            Some("on Pong its mean is the human score, 14.6, which we do not count as above it")
+            Some("its mean on Pong equals the human score, 14.6, which does not count as above")
         }
         _ => None,
     }
@@ -186,7 +152,7 @@ fn marks_of(cell: &Printed) -> Marks {
     }
 }
 
-fn words(marks: Marks) -> &'static str {
+fn describe(marks: Marks) -> &'static str {
     match (marks.bold, marks.underline) {
         (false, false) => "not marked",
         (true, false) => "bold",

@@ -1,7 +1,7 @@
-//! What figures are drawn with: an SVG that is written element by element, axes, themes, and the width of text.
+//! The SVG plotter of all figures: shapes, axes, legends, colors and text.
 
 pub mod axis;
-pub mod font;
-pub mod legend;
+pub(crate) mod font;
+pub(crate) mod legend;
 pub mod svg;
 pub mod theme;

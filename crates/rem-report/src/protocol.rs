@@ -1,80 +1,80 @@
-//! What the scores of a run mean, and where two runs do not mean the same.
+//! Protocols of runs: which values make scores incomparable, and where two runs differ.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
+use rem_run::ProtocolValues;
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 
-/// The values of a `protocol.json` by key, whatever version of the program wrote them.
+/// The values of a `protocol.json`, written by any version of `rem`.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Protocol {
-    values: BTreeMap<String, Value>,
-}
+pub struct Protocol(ProtocolValues);
 
-/// How a value of a protocol bears on scores.
+/// What a value of a protocol affects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Bearing {
-    /// Another value, another benchmark.
-    Meaning,
-    /// How the agent was trained and what it ran on.
-    Making,
-    /// Follows from the game.
+pub enum Affects {
+    /// The scores: they are not comparable if values differ.
+    Scores,
+    /// The training: its method, software or hardware.
+    Training,
+    /// Nothing: the value is determined by the game.
     Game,
 }
 
-use Bearing::{Game, Making, Meaning};
+use Affects::{Game, Scores, Training};
 
-/// The keys that we know, in the order in which they are shown.
-const KEYS: &[(&str, &str, Bearing)] = &[
-    ("environment_steps", "environment steps", Meaning),
-    ("frame_skip", "frame skip", Meaning),
-    ("sticky_actions", "sticky actions", Meaning),
-    ("max_noops_train", "no-ops at most, training", Making),
-    ("max_noops_test", "no-ops at most, test", Meaning),
+/// Known keys with their labels, in the order of display.
+const KEYS: &[(&str, &str, Affects)] = &[
+    ("environment_steps", "environment steps", Scores),
+    ("frame_skip", "frame skip", Scores),
+    ("sticky_actions", "sticky actions", Scores),
+    ("max_noops_train", "max. no-ops, training", Training),
+    ("max_noops_test", "max. no-ops, evaluation", Scores),
     (
         "end_on_life_loss_train",
-        "a life is an episode, training",
-        Making,
+        "life loss ends episode, training",
+        Training,
     ),
     (
         "end_on_life_loss_test",
-        "a life is an episode, test",
-        Meaning,
+        "life loss ends episode, evaluation",
+        Scores,
     ),
-    ("max_steps_train", "episode cut off after, training", Making),
-    ("max_steps_test", "episode cut off after, test", Meaning),
-    ("rewards_in_scores", "rewards in scores", Meaning),
-    ("final_episodes", "episodes of the final score", Meaning),
-    (
-        "evaluation_temperature",
-        "temperature of the tested policy",
-        Meaning,
-    ),
-    ("frame_size", "frame size", Making),
+    ("max_steps_train", "max. episode steps, training", Training),
+    ("max_steps_test", "max. episode steps, evaluation", Scores),
+    ("rewards_in_scores", "rewards in scores", Scores),
+    ("final_episodes", "episodes of the final evaluation", Scores),
+    ("evaluation_temperature", "evaluation temperature", Scores),
+    ("frame_size", "frame size", Training),
     (
         "rewards_in_world_model",
         "rewards in the world model",
-        Making,
+        Training,
     ),
-    ("perceptual_loss", "perceptual loss", Making),
-    ("perceptual_crc32", "checksum of its weights", Making),
-    ("precision", "precision", Making),
-    ("device", "device", Making),
-    ("threads", "threads", Making),
-    ("ale_version", "ALE", Meaning),
-    ("burn_version", "Burn", Making),
-    ("rem_version", "REM", Making),
-    ("git_revision", "git revision", Making),
+    ("dreams", "imagination mode", Training),
+    (
+        "pop_mode_measured",
+        "times of the imagination modes",
+        Training,
+    ),
+    ("perceptual_loss", "perceptual loss", Training),
+    ("perceptual_crc32", "CRC-32 of the LPIPS weights", Training),
+    ("precision", "precision", Training),
+    ("device", "device", Training),
+    ("threads", "threads", Training),
+    ("ale_version", "ALE", Scores),
+    ("burn_version", "Burn", Training),
+    ("rem_version", "REM", Training),
+    ("git_revision", "git revision", Training),
     ("game", "game", Game),
     ("actions", "actions", Game),
-    ("random_player", "random player", Game),
-    ("scripted_player", "scripted player", Game),
-    ("baseline_episodes", "episodes of these two", Game),
+    ("random_player", "random policy", Game),
+    ("scripted_player", "scripted policy", Game),
+    ("baseline_episodes", "episodes of the random policy", Game),
 ];
 
-/// What the benchmark asks for, as the paper's experiments section has it.
+/// The values prescribed by the Atari 100K benchmark.
 const BENCHMARK: &[(&str, f64)] = &[
     ("environment_steps", 100_000.0),
     ("frame_skip", 4.0),
@@ -83,31 +83,23 @@ const BENCHMARK: &[(&str, f64)] = &[
 ];
 
 impl Protocol {
-    pub fn read(run: &Path) -> Result<Option<Self>> {
-        let file = run.join("protocol.json");
-        if !file.exists() {
-            return Ok(None);
-        }
-        let text = std::fs::read_to_string(&file).map_err(Error::file("read", &file))?;
-        let values = serde_json::from_str(&text).map_err(|error| Error::Input {
-            path: file,
-            reason: error.to_string(),
-            hint: "it belongs to the run and is written once, at its start".into(),
-        })?;
-        Ok(Some(Self { values }))
+    /// The protocol of the run in `dir`. `None` if the file does not exist.
+    pub fn read(dir: &Path) -> Result<Option<Self>> {
+        Ok(ProtocolValues::read(dir)?.map(Self))
     }
 
+    /// The value of `key`, if it is a number.
     pub fn number(&self, key: &str) -> Option<f64> {
-        self.values.get(key)?.as_f64()
+        self.0.number(key)
     }
 
-    /// The value as text; a dash for none.
+    /// The value of `key` as text. A dash if it is missing.
     pub fn text(&self, key: &str) -> String {
-        match self.values.get(key) {
+        match self.0.get(key) {
             None | Some(Value::Null) => "–".into(),
             Some(Value::Bool(true)) => "yes".into(),
             Some(Value::Bool(false)) => "no".into(),
-            // As much of a revision as tells it from others.
+            // Twelve digits identify a revision.
             Some(Value::String(text)) if key == "git_revision" => text.chars().take(12).collect(),
             Some(Value::String(text)) => text.clone(),
             Some(Value::Array(list)) => {
@@ -120,46 +112,46 @@ impl Protocol {
         }
     }
 
-    /// Keys whose values do not follow from the game, ours first.
+    /// The keys of all `protocols`, known keys first, without those that are determined by the game.
     pub fn keys<'a>(protocols: impl IntoIterator<Item = &'a Self>) -> Vec<Key> {
         let protocols: Vec<_> = protocols.into_iter().collect();
-        let there = |key: &str| protocols.iter().any(|p| p.values.contains_key(key));
-        let known = KEYS.iter().filter(|(key, ..)| there(key));
-        let known = known.map(|(key, label, bearing)| Key {
+        let present = |key: &str| protocols.iter().any(|p| p.0.get(key).is_some());
+        let known = KEYS.iter().filter(|(key, ..)| present(key));
+        let known = known.map(|(key, label, affects)| Key {
             key: (*key).into(),
             label: (*label).into(),
-            bearing: *bearing,
+            affects: *affects,
         });
-        let mut others: Vec<&String> = protocols.iter().flat_map(|p| p.values.keys()).collect();
+        let mut others: Vec<&str> = protocols.iter().flat_map(|p| p.0.keys()).collect();
         others.sort();
         others.dedup();
         others.retain(|key| !KEYS.iter().any(|(known, ..)| known == key));
         let others = others.into_iter().map(|key| Key {
-            key: key.clone(),
+            key: key.into(),
             label: key.replace('_', " "),
-            bearing: Making,
+            affects: Training,
         });
         known
             .chain(others)
-            .filter(|key| key.bearing != Game)
+            .filter(|key| key.affects != Game)
             .collect()
     }
 
-    /// Where a run on a game of the benchmark departs from it: the label, what it has, what is asked for.
-    pub fn departures(&self) -> Vec<(&'static str, f64, f64)> {
+    /// Deviations from the protocol of the benchmark: label, value and prescribed value.
+    pub fn deviations(&self) -> Vec<(&'static str, f64, f64)> {
         let label = |key| {
             KEYS.iter()
                 .find(|(known, ..)| *known == key)
                 .map_or(key, |k| k.1)
         };
-        let departure = |(key, asked): &(&'static str, f64)| {
+        let deviation = |(key, prescribed): &(&'static str, f64)| {
             let found = self.number(key)?;
-            (found != *asked).then(|| (label(key), found, *asked))
+            (found != *prescribed).then(|| (label(key), found, *prescribed))
         };
-        BENCHMARK.iter().filter_map(departure).collect()
+        BENCHMARK.iter().filter_map(deviation).collect()
     }
 
-    /// The same but for what follows from the game.
+    /// Whether both are equal except for values that are determined by the game.
     pub fn agrees(&self, other: &Self) -> bool {
         Self::keys([self, other])
             .iter()
@@ -167,19 +159,21 @@ impl Protocol {
     }
 }
 
+/// A key of a protocol.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Key {
+    /// The key in the file.
     pub key: String,
+    /// The label in tables and notes.
     pub label: String,
-    pub bearing: Bearing,
+    /// What the value affects.
+    pub affects: Affects,
 }
 
 #[cfg(test)]
 impl Protocol {
     pub fn of(text: &str) -> Self {
-        Self {
-            values: serde_json::from_str(text).unwrap(),
-        }
+        Self(serde_json::from_str(text).unwrap())
     }
 }
 
@@ -188,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn games_differ_without_a_difference_of_protocol() {
+    fn protocols_of_two_games_agree() {
         let pong = Protocol::of(r#"{"game": "pong", "frame_skip": 4, "actions": ["noop"]}"#);
         let qbert = Protocol::of(r#"{"game": "qbert", "frame_skip": 4, "actions": ["fire"]}"#);
         assert!(pong.agrees(&qbert));
@@ -197,20 +191,27 @@ mod tests {
     }
 
     #[test]
-    fn departures_from_the_benchmark() {
+    fn deviations_from_the_benchmark_are_found() {
         let short = Protocol::of(r#"{"environment_steps": 5000, "frame_skip": 4}"#);
         assert_eq!(
-            short.departures(),
+            short.deviations(),
             [("environment steps", 5000.0, 100_000.0)]
         );
     }
 
     #[test]
-    fn what_is_not_known_is_shown_too() {
+    fn unknown_keys_are_shown_after_known_ones() {
         let keys = Protocol::keys([&Protocol::of(
             r#"{"new_thing": 1, "precision": "f32", "game": "x"}"#,
         )]);
         let labels: Vec<_> = keys.iter().map(|key| key.label.as_str()).collect();
         assert_eq!(labels, ["precision", "new thing"]);
+    }
+
+    #[test]
+    fn protocols_of_different_file_formats_agree() {
+        let old = Protocol::of(r#"{"frame_skip": 4}"#);
+        let new = Protocol::of(r#"{"format": 2, "frame_skip": 4}"#);
+        assert!(old.agrees(&new));
     }
 }

@@ -1,100 +1,83 @@
-//! A run of ours, out of the files of its directory.
+//! Runs, read from their directories.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use rem_run::{Score, Scores, layout};
 use rem_stats::Game;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::protocol::Protocol;
 
+/// The scores and the protocol of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// Its directory's name.
+    /// The name of its directory.
     pub name: String,
+    /// The path of its directory.
     pub path: PathBuf,
+    /// The game.
     pub game: GameName,
+    /// The seed.
     pub seed: u64,
-    /// One for each number of steps, the last one made at it.
+    /// The last evaluation at each number of steps.
     pub evaluations: Vec<Evaluation>,
-    /// None while the run is not finished.
+    /// The final score. `None` if the run is not finished.
     pub score: Option<f64>,
-    /// None if the file is missing.
+    /// The protocol. `None` if the file is missing.
     pub protocol: Option<Protocol>,
 }
 
 /// A game of the benchmark, or any other.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GameName {
+    /// A game of the Atari 100K benchmark.
     Benchmark(&'static Game),
+    /// Any other game.
     Other(String),
 }
 
+/// The score of one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Environment steps that the agent had learned from.
+    /// Environment steps collected until then.
     pub steps: u64,
+    /// The mean return.
     pub mean: f64,
 }
 
-/// `scores.json`.
-#[derive(Deserialize)]
-struct ScoresFile {
-    game: String,
-    seed: u64,
-    evaluations: Vec<Score>,
-    #[serde(rename = "final")]
-    last: Option<Score>,
-}
-
-#[derive(Deserialize)]
-struct Score {
-    steps: u64,
-    mean: f64,
-    returns: Vec<f64>,
-}
-
 impl Run {
-    /// Whether there is a run of ours in `dir`, maybe one without scores yet.
-    pub fn is_in(dir: &Path) -> bool {
-        let has = |file| dir.join(file).is_file();
-        has("scores.json") || has("protocol.json")
-    }
-
-    /// The run in `dir`, or None if it has no `scores.json` yet.
+    /// The run in `dir`. `None` if it has no scores yet.
     pub fn read(dir: &Path) -> Result<Option<Self>> {
-        let file = dir.join("scores.json");
-        if !file.exists() {
+        let Some(scores) = read_scores(&dir.join(layout::SCORES))? else {
             return Ok(None);
-        }
-        let text = std::fs::read_to_string(&file).map_err(Error::file("read", &file))?;
-        let scores = parse(&file, &text)?;
-        let evaluations = at_each_step(&scores.evaluations);
+        };
         Ok(Some(Self {
             name: name_of(dir),
             path: dir.into(),
             game: GameName::new(&scores.game),
             seed: scores.seed,
-            evaluations,
-            score: scores.last.map(|score| score.mean),
+            evaluations: last_at_each_step(&scores.evaluations),
+            score: scores.final_score.map(|score| score.mean),
             protocol: Protocol::read(dir)?,
         }))
     }
 
+    /// Environment steps at the last evaluation.
     pub fn last_steps(&self) -> u64 {
         self.evaluations.last().map_or(0, |last| last.steps)
     }
 }
 
-/// The last part of a path, also of `.` and `..`.
+/// The last component of a path, also of `.` and `..`.
 fn name_of(path: &Path) -> String {
     let named = path.file_name().map(ToOwned::to_owned);
     let name = named.or_else(|| path.canonicalize().ok()?.file_name().map(ToOwned::to_owned));
     name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The name of the folder that `dir` lies in, as it was typed: links are not followed.
+/// The name of the parent folder of `dir`, without following links.
 pub fn name_of_parent(dir: &Path) -> String {
     match (dir.file_name(), dir.parent()) {
         (Some(_), Some(parent)) if parent.as_os_str().is_empty() => name_of(Path::new(".")),
@@ -103,7 +86,7 @@ pub fn name_of_parent(dir: &Path) -> String {
     }
 }
 
-/// Whether this is the text of a run's `scores.json`, and not of scores by game.
+/// Whether a text is the `scores.json` of a run, not a file of scores by game.
 pub fn is_scores_of_run(text: &str) -> bool {
     #[derive(Deserialize)]
     struct Keys {
@@ -115,51 +98,58 @@ pub fn is_scores_of_run(text: &str) -> bool {
     serde_json::from_str::<Keys>(text).is_ok()
 }
 
-fn is_json(text: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
-}
-
-fn parse(file: &Path, text: &str) -> Result<ScoresFile> {
-    let broken = |reason: String| {
-        Error::Input {
-        path: file.into(),
-        reason,
-hint: match is_scores_of_run(text) || !is_json(text) {
-            true => "it belongs to the run, which writes it anew after each epoch; leave the run out if it is damaged",
-            false => "if these are scores by game, name the file itself and not its folder",
-        }
-        .into(),
-    }
-    };
-    let mut json = serde_json::Deserializer::from_str(text);
-    let scores: ScoresFile = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        match error.path().to_string().as_str() {
-            "." | "?" => broken(error.inner().to_string()),
-            key => broken(format!("`{key}`: {}", error.inner())),
-        }
+/// The scores of a run, checked for consistency.
+fn read_scores(file: &Path) -> Result<Option<Scores>> {
+    let scores = Scores::read_file(file).map_err(|error| match error {
+        rem_run::Error::Invalid { path, reason, .. } if is_other_json(file) => Error::Input {
+            path,
+            reason,
+            hint: "if this file has scores by game, pass the file itself, not its folder".into(),
+        },
+        other => other.into(),
     })?;
-    json.end().map_err(|error| broken(error.to_string()))?;
-    let all = scores.evaluations.iter().enumerate();
-    let named = all.map(|(index, score)| (format!("evaluations[{index}]"), score));
-    let last = scores.last.iter().map(|score| ("final".to_owned(), score));
-    for (key, score) in named.chain(last) {
-        if score.returns.is_empty() {
-            return Err(broken(format!("`{key}.returns` is empty")));
-        }
-        let mean = score.returns.iter().sum::<f64>() / score.returns.len() as f64;
-        if (mean - score.mean).abs() > 1e-3 * mean.abs().max(1.0) {
-            let reason = format!(
-                "`{key}.mean` is {}, and that of its returns {mean}",
-                score.mean
-            );
-            return Err(broken(reason));
-        }
+    if let Some(scores) = &scores {
+        check(scores).map_err(|reason| Error::Input {
+            path: file.into(),
+            reason,
+            hint: "the file is damaged or was edited; leave out this run".into(),
+        })?;
     }
     Ok(scores)
 }
 
-/// The last evaluation at each number of steps: an agent may learn on when it has stopped collecting.
-fn at_each_step(scores: &[Score]) -> Vec<Evaluation> {
+/// Whether the file is JSON, but not the scores of a run.
+fn is_other_json(file: &Path) -> bool {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok() && !is_scores_of_run(&text)
+}
+
+/// Checks that every evaluation has returns and that `mean` is their mean.
+fn check(scores: &Scores) -> Result<(), String> {
+    let all = scores.evaluations.iter().enumerate();
+    let named = all.map(|(index, score)| (format!("evaluations[{index}]"), score));
+    let last = scores
+        .final_score
+        .iter()
+        .map(|score| ("final".to_owned(), score));
+    for (key, score) in named.chain(last) {
+        if score.returns.is_empty() {
+            return Err(format!("`{key}.returns` is empty"));
+        }
+        let sum: f64 = score.returns.iter().map(|value| f64::from(*value)).sum();
+        let mean = sum / score.returns.len() as f64;
+        if (mean - score.mean).abs() > 1e-3 * mean.abs().max(1.0) {
+            return Err(format!(
+                "`{key}.mean` is {}, but the mean of its returns is {mean}",
+                score.mean
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The last evaluation at each number of steps. There may be several, because training continues after collection ends.
+fn last_at_each_step(scores: &[Score]) -> Vec<Evaluation> {
     let mut evaluations: Vec<Evaluation> = Vec::new();
     for score in scores {
         if evaluations
@@ -177,6 +167,7 @@ fn at_each_step(scores: &[Score]) -> Vec<Evaluation> {
 }
 
 impl GameName {
+    /// The game with this name.
     pub fn new(name: &str) -> Self {
         match Game::named(name) {
             Some(game) => Self::Benchmark(game),
@@ -198,61 +189,45 @@ impl fmt::Display for GameName {
 mod tests {
     use super::*;
 
-    fn message(text: &str) -> String {
-        match parse(Path::new("run/scores.json"), text) {
-            Ok(_) => panic!("{text} was read"),
-            Err(error) => error.to_string(),
-        }
-    }
-
     #[test]
-    fn damage_is_named_by_file_and_key() {
-        let with = |last: &str| {
-            format!(r#"{{"game": "pong", "seed": 1, "evaluations": [], "final": {last}}}"#)
+    fn errors_name_the_inconsistent_key() {
+        let with = |mean, returns: &[f32]| Scores {
+            game: "pong".into(),
+            seed: 1,
+            evaluations: Vec::new(),
+            final_score: Some(Score {
+                epoch: 1,
+                steps: 5,
+                mean,
+                returns: returns.into(),
+            }),
         };
-        let table = [
-            ("{".to_owned(), "`run/scores.json`: EOF while parsing"),
-            (
-                with(r#"{"epoch": 1, "steps": 5, "mean": "high", "returns": [1]}"#),
-                "`run/scores.json`: `final.mean`: invalid type: string \"high\"",
-            ),
-            (
-                with(r#"{"epoch": 1, "steps": 5, "mean": null, "returns": [1]}"#),
-                "`run/scores.json`: `final.mean`: invalid type: null",
-            ),
-            (
-                with(r#"{"epoch": 1, "steps": 5, "mean": 1, "returns": []}"#),
-                "`run/scores.json`: `final.returns` is empty",
-            ),
-            (
-                with(r#"{"epoch": 1, "steps": 5, "mean": 2, "returns": [1, 1]}"#),
-                "`run/scores.json`: `final.mean` is 2, and that of its returns 1",
-            ),
-            (
-                r#"{"game": "pong"}"#.to_owned(),
-                "`run/scores.json`: missing field `seed`",
-            ),
-        ];
-        for (text, expected) in table {
-            let message = message(&text);
-            assert!(message.starts_with(expected), "{message}");
-        }
+        assert_eq!(check(&with(1.0, &[1.0, 1.0])), Ok(()));
+        assert_eq!(
+            check(&with(1.0, &[])).unwrap_err(),
+            "`final.returns` is empty"
+        );
+        assert_eq!(
+            check(&with(2.0, &[1.0, 1.0])).unwrap_err(),
+            "`final.mean` is 2, but the mean of its returns is 1"
+        );
     }
 
     #[test]
-    fn the_last_evaluation_at_the_same_steps_counts() {
-        let score = |steps, mean| Score {
+    fn only_the_last_evaluation_at_equal_steps_is_used() {
+        let score = |steps, mean: f32| Score {
+            epoch: 1,
             steps,
-            mean,
+            mean: mean.into(),
             returns: vec![mean],
         };
-        let found = at_each_step(&[score(10, 1.0), score(20, 2.0), score(20, 3.0)]);
+        let found = last_at_each_step(&[score(10, 1.0), score(20, 2.0), score(20, 3.0)]);
         let expected = [(10, 1.0), (20, 3.0)].map(|(steps, mean)| Evaluation { steps, mean });
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn names_of_folders() {
+    fn the_parent_name_is_found_without_following_links() {
         assert_eq!(name_of_parent(Path::new("a/runs/pong")), "runs");
         assert_eq!(name_of_parent(Path::new("runs/pong/")), "runs");
         let here = std::env::current_dir().unwrap();
@@ -266,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_two_kinds_of_json_are_told_apart() {
+    fn scores_of_a_run_are_distinguished_from_scores_by_game() {
         assert!(is_scores_of_run(
             r#"{"game": "catch", "seed": 1, "evaluations": [], "final": null}"#
         ));

@@ -1,4 +1,4 @@
-//! What is compared: published systems, and those that the user brings.
+//! The systems of a report: published ones and those of the user.
 
 use std::path::PathBuf;
 
@@ -8,26 +8,33 @@ use rem_stats::{Scores, ScoresError};
 use crate::error::{Error, Result};
 use crate::run::{GameName, Run};
 
+/// A system in a report.
 #[derive(Clone, Debug)]
 pub struct System {
+    /// Its name, unique in a report.
     pub name: String,
+    /// Its family of world models.
     pub family: Family,
-    pub origin: Origin,
-    /// On games of the benchmark, if it has any of them.
+    /// The source of its scores.
+    pub(crate) origin: Origin,
+    /// Scores on games of the benchmark, if it has any.
     pub scores: Option<Scores>,
 }
 
+/// The source of scores.
 #[derive(Clone, Debug)]
-pub enum Origin {
+pub(crate) enum Origin {
+    /// Published scores.
     Published(&'static Baseline),
-    /// A JSON of scores.
+    /// A JSON file of scores.
     File(PathBuf),
-    /// By game and seed.
+    /// Runs, sorted by game and seed.
     Runs(Vec<Run>),
 }
 
 impl System {
-    pub fn published(baseline: &'static Baseline) -> Self {
+    /// A system with published scores.
+    pub(crate) fn published(baseline: &'static Baseline) -> Self {
         Self {
             name: baseline.name.into(),
             family: baseline.family,
@@ -36,7 +43,8 @@ impl System {
         }
     }
 
-    pub fn of_runs(name: String, mut runs: Vec<Run>) -> Result<Self, ScoresError> {
+    /// A system with these runs.
+    pub(crate) fn of_runs(name: String, mut runs: Vec<Run>) -> Result<Self, ScoresError> {
         runs.sort_by_key(|run| (run.game.to_string(), run.seed, run.path.clone()));
         let mut lists: Vec<(String, Vec<f64>)> = Vec::new();
         for run in &runs {
@@ -57,29 +65,29 @@ impl System {
         })
     }
 
-    pub fn runs(&self) -> &[Run] {
+    /// Its runs. Empty if the system is not from run directories.
+    pub(crate) fn runs(&self) -> &[Run] {
         match &self.origin {
             Origin::Runs(runs) => runs,
             Origin::Published(_) | Origin::File(_) => &[],
         }
     }
 
-    /// Brought by the user.
-    pub fn is_yours(&self) -> bool {
+    /// Whether the user provided it.
+    pub(crate) fn is_yours(&self) -> bool {
         !matches!(self.origin, Origin::Published(_))
     }
 
-    /// There is one number a game, for all runs: what looks at single runs cannot be computed.
-    pub fn has_means_only(&self) -> bool {
+    /// Whether only one mean per game is published, so that statistics of single runs cannot be computed.
+    pub(crate) fn has_means_only(&self) -> bool {
         matches!(&self.origin, Origin::Published(baseline) if baseline.published == Published::Means)
     }
 }
 
-/// The systems of the paper's main table, in its order.
+/// The systems of the paper's main table (Table 1), in its order.
 const PAPER: [&str; 6] = ["simple", "dreamerv3", "twm", "storm", "iris", "rem"];
 
-/// Published systems by name: single ones, `paper` for those of the paper's main table, `ablations` for those of its
-/// ablation table, `all` for all whole systems, `none`.
+/// Published systems by name, or by group: `paper` (Table 1), `ablations` (Table 9), `all` (all but the ablations), `none`.
 pub fn published(names: &[String]) -> Result<Vec<System>> {
     let mut found: Vec<&'static Baseline> = Vec::new();
     for name in names {
@@ -93,10 +101,9 @@ pub fn published(names: &[String]) -> Result<Vec<System>> {
 }
 
 fn named(name: &str) -> Result<Vec<&'static Baseline>> {
-    let plain = plain(name);
-    let by_key =
-        |key: &str| every().find(|baseline| self::plain(baseline.key()) == self::plain(key));
-    Ok(match plain.as_str() {
+    let wanted = search_key(name);
+    let by_key = |key: &str| every().find(|baseline| search_key(baseline.key()) == search_key(key));
+    Ok(match wanted.as_str() {
         "none" => Vec::new(),
         "all" => SYSTEMS.iter().collect(),
         "paper" => PAPER.iter().filter_map(|key| by_key(key)).collect(),
@@ -107,7 +114,7 @@ fn named(name: &str) -> Result<Vec<&'static Baseline>> {
             .collect(),
         _ => {
             let found =
-                every().find(|b| self::plain(b.key()) == plain || self::plain(b.name) == plain);
+                every().find(|b| search_key(b.key()) == wanted || search_key(b.name) == wanted);
             vec![found.ok_or_else(|| unknown(name))?]
         }
     })
@@ -119,13 +126,13 @@ fn every() -> impl Iterator<Item = &'static Baseline> {
 
 fn unknown(name: &str) -> Error {
     let keys: Vec<_> = every().map(Baseline::key).collect();
-    let distance = |key: &&&str| strsim::damerau_levenshtein(&plain(name), &plain(key));
+    let distance = |key: &&&str| strsim::damerau_levenshtein(&search_key(name), &search_key(key));
     let nearest = keys
         .iter()
         .min_by_key(distance)
         .filter(|key| distance(key) <= 2);
     let all = format!(
-        "there are {}; and `paper`, `ablations`, `all`, `none`",
+        "choose from {}, or from the groups paper, ablations, all, none",
         keys.join(", ")
     );
     Error::UnknownBaseline {
@@ -134,7 +141,8 @@ fn unknown(name: &str) -> Error {
     }
 }
 
-fn plain(name: &str) -> String {
+/// Only letters and digits, in lower case.
+fn search_key(name: &str) -> String {
     let name = name.replace('Δ', "delta");
     name.chars()
         .filter(|letter| letter.is_alphanumeric())
@@ -156,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn systems_by_any_spelling_and_in_groups() {
+    fn systems_are_found_by_any_spelling_and_by_group() {
         assert_eq!(
             names(&["REM", "Δ-IRIS", "delta_iris", "no-pop"]),
             ["REM", "Δ-IRIS", "No POP"]
@@ -169,9 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_system_is_answered_by_the_nearest_or_by_all() {
+    fn the_hint_for_an_unknown_system_is_the_nearest_name_or_all() {
         let hint = |name: &str| published(&[name.to_owned()]).unwrap_err().hint();
         assert_eq!(hint("strom"), "did you mean `storm`?");
-        assert!(hint("muzero-unplugged").starts_with("there are rem, iris, delta-iris, "));
+        assert!(hint("muzero-unplugged").starts_with("choose from rem, iris, delta-iris, "));
     }
 }

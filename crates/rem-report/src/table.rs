@@ -1,42 +1,54 @@
-//! A table as a value, which every format is written from.
+//! Tables, independent of the output format.
 
-/// Named columns, maybe in groups, and rows of cells.
+/// A table: columns, optionally in groups, and rows of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// Of its files.
+    /// The name of its files, without extension.
     pub name: &'static str,
+    /// Its title.
     pub title: String,
+    /// The text below it.
     pub caption: String,
-    /// Headings over neighbouring columns, as many columns each; none, or for all columns.
+    /// Headings with the number of adjacent columns that they span. Empty, or covers all columns.
     pub groups: Vec<(String, usize)>,
-    /// The first names the rows.
+    /// Column titles. The first column names the rows.
     pub columns: Vec<String>,
+    /// The rows.
     pub rows: Vec<Row>,
 }
 
+/// A row of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
+    /// One cell per column.
     pub cells: Vec<Cell>,
-    /// A line above it.
+    /// Whether there is a line above it.
     pub ruled: bool,
 }
 
+/// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
+    /// The displayed text.
     pub text: String,
-    /// All digits, where the text has less.
+    /// The exact value, if the text is rounded.
     pub exact: Option<f64>,
+    /// Its marks.
     pub marks: Marks,
 }
 
+/// Marks of the best values in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
+    /// The best of the token-based systems.
     pub bold: bool,
+    /// The best of all systems.
     pub underline: bool,
 }
 
 impl Row {
-    pub fn new(cells: impl IntoIterator<Item = Cell>) -> Self {
+    /// A row without a line above it.
+    pub(crate) fn new(cells: impl IntoIterator<Item = Cell>) -> Self {
         Self {
             cells: cells.into_iter().collect(),
             ruled: false,
@@ -45,7 +57,8 @@ impl Row {
 }
 
 impl Cell {
-    pub fn number(value: f64, decimals: usize) -> Self {
+    /// A number with this many decimals.
+    pub(crate) fn number(value: f64, decimals: usize) -> Self {
         Self {
             text: fixed(value, decimals),
             exact: Some(value),
@@ -53,17 +66,18 @@ impl Cell {
         }
     }
 
-    /// Nothing to show.
-    pub fn none() -> Self {
+    /// A dash for a missing value.
+    pub(crate) fn none() -> Self {
         "–".into()
     }
 
-    pub fn marked(self, marks: Marks) -> Self {
+    /// The same cell with these marks.
+    pub(crate) fn marked(self, marks: Marks) -> Self {
         Self { marks, ..self }
     }
 
-    /// Numbers stand at the right of their column.
-    pub fn is_number(&self) -> bool {
+    /// Whether it is a number or a dash, which are aligned to the right.
+    pub(crate) fn is_number(&self) -> bool {
         self.exact.is_some() || self.text == "–"
     }
 }
@@ -84,18 +98,19 @@ impl From<String> for Cell {
 }
 
 impl Table {
-    /// Whether all that is in the column is numbers.
-    pub fn is_numeric(&self, column: usize) -> bool {
+    /// Whether all cells of a column are numbers.
+    pub(crate) fn is_numeric(&self, column: usize) -> bool {
         self.rows.iter().all(|row| row.cells[column].is_number())
     }
 
-    pub fn has_marks(&self) -> bool {
+    /// Whether any cell is marked.
+    pub(crate) fn has_marks(&self) -> bool {
         let mut cells = self.rows.iter().flat_map(|row| &row.cells);
         cells.any(|cell| cell.marks != Marks::default())
     }
 }
 
-/// `value` with so many decimals, and no minus before a zero.
+/// `value` with this many decimals. Zero has no minus sign.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {
@@ -109,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_negative_number_is_zero() {
+    fn rounded_zero_has_no_minus_sign() {
         assert_eq!(fixed(-0.0001, 3), "0.000");
         assert_eq!(fixed(-0.0006, 3), "-0.001");
         assert_eq!(fixed(12.0, 0), "12");

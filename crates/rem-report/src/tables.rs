@@ -7,12 +7,12 @@ use rem_stats::baselines::Family;
 use rem_stats::{Estimate, Metric};
 
 use crate::main_table::{self, Label};
-use crate::remarks::counted;
+use crate::notes::counted;
 use crate::report::Report;
 use crate::system::Origin;
 use crate::table::{Cell, Row, Table, fixed};
 
-/// Those that have something in them, in the order of the report.
+/// The tables of a report, in order, without empty ones.
 pub fn all(report: &Report) -> Vec<Table> {
     let tables = [
         main(report),
@@ -31,7 +31,7 @@ pub fn all(report: &Report) -> Vec<Table> {
         .collect()
 }
 
-/// Every name that a table can have, for files of an older report.
+/// The names of all tables that any report may have.
 pub const NAMES: [&str; 9] = [
     "main",
     "aggregates",
@@ -44,6 +44,7 @@ pub const NAMES: [&str; 9] = [
     "systems",
 ];
 
+/// Scores per game and metrics, as in Table 1.
 pub fn main(report: &Report) -> Table {
     let rows = main_table::rows(report).into_iter().map(|row| {
         let number = |value: Option<f64>| {
@@ -70,24 +71,24 @@ pub fn main(report: &Report) -> Table {
         .into_iter()
         .chain(names);
     let marks = if report.has_two_families() {
-        "Bold: the best of the token-based systems. Underlined: the best of all."
+        "Bold marks the best token-based system, underline the best of all."
     } else {
-        "Bold: the best."
+        "Bold marks the best system."
     };
     let means_only = report
         .summaries
         .iter()
         .any(|summary| report.system(summary).has_means_only());
     let dash = if means_only {
-        " A dash: not to be had from means of runs."
+        " A dash marks metrics that cannot be computed from means over runs."
     } else {
         ""
     };
     Table {
         name: "main",
-        title: "Scores and human-normalised metrics".into(),
+        title: "Scores and human-normalized metrics".into(),
         caption: format!(
-            "Mean score of each system's runs on {}, and metrics of human-normalised scores. {marks}{dash}",
+            "Mean scores over runs on {} and metrics of human-normalized scores. {marks}{dash}",
             counted(report.games.len(), "game")
         ),
         groups: groups(report),
@@ -113,6 +114,7 @@ fn groups(report: &Report) -> Vec<(String, usize)> {
     groups
 }
 
+/// Aggregate metrics with intervals in the same cell.
 pub fn aggregates(report: &Report) -> Table {
     let columns = Metric::ALL.map(|metric| Label::Metric(metric).title());
     let rows = report.summaries.iter().map(|summary| {
@@ -128,9 +130,12 @@ pub fn aggregates(report: &Report) -> Table {
     });
     Table {
         name: "aggregates",
-        title: format!("Aggregates with {} intervals", percent(report)),
+        title: format!(
+            "Aggregate metrics with {} intervals",
+            confidence_level(report)
+        ),
         caption: format!(
-            "Human-normalised, over {}; {} stratified bootstrap replicates. A dash: there are no scores of single runs.",
+            "Human-normalized scores over {}, with {} stratified bootstrap replicates. A dash marks metrics that need scores of single runs, which are not published.",
             counted(report.games.len(), "game"),
             report.bootstrap.replicates
         ),
@@ -140,7 +145,7 @@ pub fn aggregates(report: &Report) -> Table {
     }
 }
 
-/// The same for programs: intervals in columns of their own.
+/// The same with intervals in separate columns, for CSV.
 pub fn aggregates_in_columns(report: &Report) -> Table {
     let columns = Metric::ALL.iter().flat_map(|metric| {
         let name = Label::Metric(*metric).name();
@@ -192,6 +197,7 @@ fn estimate_cells(estimate: &Estimate) -> [Cell; 3] {
     ]
 }
 
+/// Probabilities of improvement with intervals.
 pub fn improvement(report: &Report) -> Table {
     let rows = report.improvements.iter().map(|improvement| {
         let name = |index: usize| Cell::from(report.systems[index].name.as_str());
@@ -202,9 +208,9 @@ pub fn improvement(report: &Report) -> Table {
         name: "improvement",
         title: "Probability of improvement".into(),
         caption: format!(
-            "How likely a run of X beats a run of Y on a game drawn at random from {}, a tie being half a win; {} bootstrap intervals.",
+            "Probability that a run of X scores higher than a run of Y on a random one of {} games, with {} stratified bootstrap intervals. A tie counts as one half.",
             report.games.len(),
-            percent(report)
+            confidence_level(report)
         ),
         groups: Vec::new(),
         columns: ["X", "Y", "P(X > Y)", "low", "high"]
@@ -214,10 +220,12 @@ pub fn improvement(report: &Report) -> Table {
     }
 }
 
-pub fn percent(report: &Report) -> String {
+/// The confidence level of all intervals: `95%`.
+pub fn confidence_level(report: &Report) -> String {
     format!("{}%", fixed(100.0 * report.bootstrap.level, 0))
 }
 
+/// Cells that differ from the tables of the paper.
 pub fn paper(report: &Report) -> Table {
     let differences = report.comparisons.iter().flat_map(|comparison| {
         comparison
@@ -232,7 +240,7 @@ pub fn paper(report: &Report) -> Table {
             difference.system.as_str().into(),
             difference.printed.as_str().into(),
             difference.ours.as_deref().unwrap_or("–").into(),
-            difference.why.unwrap_or("").into(),
+            difference.reason.unwrap_or("").into(),
         ])
     });
     let compared: Vec<_> = report
@@ -240,27 +248,25 @@ pub fn paper(report: &Report) -> Table {
         .iter()
         .map(|comparison| {
             let same = comparison.compared - comparison.numbers_that_differ();
-            format!(
-                "{same} of {} in its table of {}",
-                comparison.compared, comparison.table
-            )
+            format!("{same} of {} in {}", comparison.compared, comparison.table)
         })
         .collect();
     Table {
         name: "paper",
         title: "Differences from the paper".into(),
         caption: format!(
-            "Of the numbers that the REM paper prints for these systems, we get {}.",
+            "Reproduced numbers of the REM paper for these systems: {}.",
             compared.join(" and ")
         ),
         groups: Vec::new(),
-        columns: ["Table", "Row", "System", "Printed", "Here", "Why"]
+        columns: ["Table", "Row", "System", "Paper", "Report", "Reason"]
             .map(str::to_owned)
             .into(),
         rows: rows.collect(),
     }
 }
 
+/// All systems with the source of their scores.
 pub fn systems(report: &Report) -> Table {
     let rows = report.systems.iter().map(|system| {
         let coverage = match &system.scores {
@@ -291,7 +297,7 @@ pub fn systems(report: &Report) -> Table {
     Table {
         name: "systems",
         title: "Systems and sources".into(),
-        caption: "Where the scores are from, and what of the benchmark they cover.".into(),
+        caption: "Coverage of the benchmark and source of the scores.".into(),
         groups: Vec::new(),
         columns: ["System", "Family", "Scores", "Source"]
             .map(str::to_owned)

@@ -1,4 +1,4 @@
-//! What is written: all of it, whole, and again the same.
+//! The written files: complete, reproducible, and without leftovers of older reports.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn text(files: &BTreeMap<String, Vec<u8>>, name: &str) -> String {
 }
 
 #[test]
-fn all_formats_and_nothing_else() {
+fn every_format_is_written_with_reproducible_bytes() {
     let place = tempfile::tempdir().unwrap();
     let dir = runs(place.path());
     let out = place.path().join("deep/report");
@@ -65,11 +65,11 @@ fn all_formats_and_nothing_else() {
     }
     assert_eq!(first.len(), 7 * 3 + 3 + 4 * 4 + 1);
     write(&report, &out).unwrap();
-    assert!(files(&out) == first, "a second time makes other bytes");
+    assert!(files(&out) == first, "the second report has other bytes");
 }
 
 #[test]
-fn files_of_an_older_report_go_and_others_stay() {
+fn stale_report_files_are_removed_and_other_files_kept() {
     let place = tempfile::tempdir().unwrap();
     let dir = runs(place.path());
     let out = place.path().join("report");
@@ -84,17 +84,17 @@ fn files_of_an_older_report_go_and_others_stay() {
 }
 
 #[test]
-fn a_place_that_cannot_be_written_to_is_named() {
+fn an_output_path_that_is_a_file_is_refused_by_name() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("taken");
     fs::write(&file, "x").unwrap();
     let error = write(&quick(&[], &["rem"]).unwrap(), &file).unwrap_err();
     assert!(error.to_string().starts_with("cannot create `"), "{error}");
-    assert_eq!(error.hint(), "name another folder by `--out`");
+    assert_eq!(error.hint(), "choose another folder with `--out`");
 }
 
 #[test]
-fn tables_hold_every_digit_and_the_marks() {
+fn csv_has_all_digits_and_latex_and_markdown_have_marks() {
     let place = tempfile::tempdir().unwrap();
     let out = place.path().join("report");
     write(&quick(&[], &["paper"]).unwrap(), &out).unwrap();
@@ -111,7 +111,7 @@ fn tables_hold_every_digit_and_the_marks() {
             .any(|row| row.starts_with("IQM (↑),0,1,0.12"))
     );
     let scores = rows("tables/scores.csv");
-    // 26 games with 5 runs of five systems and the means of one.
+    // 26 games: 5 runs each of five systems, one mean of the sixth.
     assert_eq!(scores.len(), 1 + 26 * (5 * 5 + 1));
     assert!(
         scores
@@ -128,7 +128,7 @@ fn tables_hold_every_digit_and_the_marks() {
 }
 
 #[test]
-fn names_of_systems_cannot_break_out_of_the_page() {
+fn system_names_are_escaped_in_html() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("<script>alert(1)<!--&.json");
     fs::write(&file, r#"{"Pong": [1, 2]}"#).unwrap();

@@ -1,4 +1,4 @@
-//! Any mix of runs and files: what is compared, what is left out, and what is said about it.
+//! Reports on runs, score files and published systems: what is compared, what is left out, and the notes about it.
 
 mod support;
 
@@ -9,16 +9,16 @@ use rem_report::{Report, Request, Style, tables, terminal};
 use serde_json::json;
 use support::{Run, quick, runs};
 
-/// Prose may be broken into lines.
-fn said(report: &Report) -> String {
+/// The terminal output without line breaks.
+fn output(report: &Report) -> String {
     let text = terminal(report, Style::Plain);
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[track_caller]
 fn assert_says(report: &Report, part: &str) {
-    let said = said(report);
-    assert!(said.contains(part), "no `{part}` in {said}");
+    let output = output(report);
+    assert!(output.contains(part), "no `{part}` in {output}");
 }
 
 fn names(report: &Report) -> Vec<&str> {
@@ -30,7 +30,7 @@ fn names(report: &Report) -> Vec<&str> {
 }
 
 #[test]
-fn runs_beside_published_systems() {
+fn runs_are_compared_with_published_systems_on_shared_games() {
     let place = tempfile::tempdir().unwrap();
     let dir = runs(place.path());
     let report = quick(&[&dir], &["rem", "storm"]).unwrap();
@@ -43,17 +43,17 @@ fn runs_beside_published_systems() {
     );
     assert_says(
         &report,
-        "ours has 2 to 3 runs of a game; every game weighs the same",
+        "ours has 2 to 3 runs per game; all games have equal weight",
     );
     assert_says(
         &report,
-        "ours: not finished, and so in the curves only: ms_pacman-seed3",
+        "ours: unfinished runs, only in the curves: ms_pacman-seed3",
     );
     assert_says(
         &report,
-        "ours: games without a human score, and so in no aggregate: catch-seed1, catch-seed2",
+        "ours: games without a human score, not in aggregates: catch-seed1, catch-seed2",
     );
-    assert_says(&report, "STORM is published as one number a game");
+    assert_says(&report, "STORM is published as one mean per game");
     // Boxing of seed 1 to 3: 0.4, 0.6 and 0.8 of human.
     let ours = report.summaries.last().unwrap();
     assert!((ours.means[0] - 0.6 * 12.1).abs() < 1e-9);
@@ -71,12 +71,12 @@ fn runs_beside_published_systems() {
             "systems"
         ]
     );
-    // All of the benchmark, three of its games, and catch.
+    // The benchmark, three of its games, and catch.
     assert_eq!(report.panels.len(), 5);
 }
 
 #[test]
-fn one_comparison_for_games_and_catch_alone_needs_none() {
+fn published_systems_are_the_default_only_for_benchmark_games() {
     let place = tempfile::tempdir().unwrap();
     let dir = runs(place.path());
     let request = |inputs: Vec<PathBuf>| Request {
@@ -125,15 +125,15 @@ fn protocols_that_differ_are_warned_about() {
     );
     assert_says(
         &report,
-        "warning: sticky actions 0.25, the benchmark's are 0: b",
+        "warning: sticky actions 0.25, not 0 as in the benchmark: b",
     );
     assert_says(
         &report,
-        "warning: environment steps 50000, the benchmark's are 100000: c",
+        "warning: environment steps 50000, not 100000 as in the benchmark: c",
     );
     assert_says(
         &report,
-        "warning: mine: b and c are of the same game and seed: they are not independent runs",
+        "warning: mine: b and c have the same game and seed: they are not independent",
     );
     let protocols = tables(&report)
         .into_iter()
@@ -141,13 +141,15 @@ fn protocols_that_differ_are_warned_about() {
         .unwrap();
     assert_eq!(protocols.columns, ["Setting", "A", "B", "C"]);
 
-    // Catch has another frame skip than Pong, which is no difference of protocol.
+    // Catch and Pong have different frame skips, but are not compared with each other.
     let both = runs(place.path());
-    assert!(!said(&quick(&[&both], &["rem"]).unwrap()).contains("protocols differ in frame skip"));
+    assert!(
+        !output(&quick(&[&both], &["rem"]).unwrap()).contains("protocols differ in frame skip")
+    );
 }
 
 #[test]
-fn files_of_scores_with_missing_games_and_unequal_runs() {
+fn score_files_may_lack_games_and_have_unequal_runs() {
     let place = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
         let path = place.path().join(name);
@@ -162,8 +164,8 @@ fn files_of_scores_with_missing_games_and_unequal_runs() {
     let report = quick(&[&one, &two], &["iris"]).unwrap();
     assert_eq!(names(&report), ["IRIS", "one", "two"]);
     assert_eq!(report.games.len(), 2);
-    assert_says(&report, "one has 1 to 2 runs of a game");
-    assert_says(&report, "warning: two has one score a game");
+    assert_says(&report, "one has 1 to 2 runs per game");
+    assert_says(&report, "warning: two has one score per game");
     assert_says(&report, "one counts as token-based");
     let further = tables(&report)
         .into_iter()
@@ -180,7 +182,7 @@ fn files_of_scores_with_missing_games_and_unequal_runs() {
     let apart = write("apart.json", r#"{"Qbert": [100, 200]}"#);
     let report = quick(&[&two, &apart], &["none"]).unwrap();
     assert!(report.summaries.is_empty());
-    assert_says(&report, "warning: the systems have no game in common");
+    assert_says(&report, "warning: the systems share no game");
     assert_eq!(tables(&report)[0].rows.len(), 3);
 }
 
@@ -219,12 +221,12 @@ fn a_system_that_is_not_token_based_is_never_bold() {
     );
     let error = report(&["bets"]).unwrap_err();
     assert_eq!(error.to_string(), "no system of yours is called `bets`");
-    assert_eq!(error.hint(), "there is `best`");
+    assert_eq!(error.hint(), "your systems are `best`");
 }
 
-/// What is wrong, by its error and its hint.
+/// Asserts that the inputs are refused with this error and hint.
 #[track_caller]
-fn refused(inputs: &[&Path], error: &str, hint: &str) {
+fn assert_refused(inputs: &[&Path], error: &str, hint: &str) {
     let found = quick(inputs, &["rem"]).unwrap_err();
     let message = found.to_string();
     assert!(message.contains(error), "{message}");
@@ -232,7 +234,7 @@ fn refused(inputs: &[&Path], error: &str, hint: &str) {
 }
 
 #[test]
-fn mistakes_are_answered_by_file_and_key() {
+fn errors_name_the_file_and_the_key() {
     let place = tempfile::tempdir().unwrap();
     let table = [
         (
@@ -252,17 +254,17 @@ fn mistakes_are_answered_by_file_and_key() {
         ),
         (
             r#"{"Pong": [1, "twelve"]}"#,
-            "my.json`: `Pong`, run 2: a score must be a number, and is the text \"twelve\"",
+            "my.json`: `Pong`, run 2: a score must be a number, not the text \"twelve\"",
             "scores look like",
         ),
         (
             r#"{"Pong": [1, NaN]}"#,
-            "my.json`: cannot be read as scores: in `Pong`: NaN is no number in JSON, at line 1 column 14",
+            "my.json`: cannot be read as scores: in `Pong`: NaN is not a number in JSON, at line 1 column 14",
             "leave out runs that have no score",
         ),
         (
             r#"{"Pong": [null]}"#,
-            "my.json`: `Pong`, run 1: a score must be a number, and is null",
+            "my.json`: `Pong`, run 1: a score must be a number, not null",
             "scores look like",
         ),
         (
@@ -272,29 +274,29 @@ fn mistakes_are_answered_by_file_and_key() {
         ),
         (
             r#"{}"#,
-            "my.json`: there are no games in it",
+            "my.json`: the file has no games",
             "scores look like",
         ),
     ];
     let file = place.path().join("my.json");
     for (text, error, hint) in table {
         fs::write(&file, text).unwrap();
-        refused(&[&file], error, hint);
+        assert_refused(&[&file], error, hint);
     }
     fs::write(&file, [0xff, 0xfe]).unwrap();
-    refused(
+    assert_refused(
         &[&file],
         "my.json`: stream did not contain valid UTF-8",
         "is it a text file?",
     );
-    refused(
+    assert_refused(
         &[&place.path().join("absent.json")],
         "cannot read `",
         "is the path right?",
     );
     let rem = place.path().join("rem.json");
     fs::write(&rem, r#"{"Pong": [1]}"#).unwrap();
-    refused(&[&rem], "two systems are called `REM`", "my-REM=PATH");
+    assert_refused(&[&rem], "two systems are called `REM`", "my-REM=PATH");
     let run = place.path().join("runs/broken");
     fs::create_dir_all(&run).unwrap();
     fs::write(
@@ -302,7 +304,7 @@ fn mistakes_are_answered_by_file_and_key() {
         r#"{"game": "pong", "seed": "one", "evaluations": [], "final": null}"#,
     )
     .unwrap();
-    refused(
+    assert_refused(
         &[&run],
         "broken/scores.json`: `seed`: invalid type: string \"one\"",
         "leave the run out",
@@ -313,10 +315,10 @@ fn mistakes_are_answered_by_file_and_key() {
     )
     .unwrap();
     fs::write(run.join("scores.json"), r#"{"Pong": [1]}"#).unwrap();
-    refused(
+    assert_refused(
         &[&run],
         "broken/scores.json`: missing field `game`",
-        "name the file itself",
+        "pass the file itself",
     );
     fs::write(
         run.join("scores.json"),
@@ -324,10 +326,10 @@ fn mistakes_are_answered_by_file_and_key() {
     )
     .unwrap();
     fs::write(run.join("protocol.json"), "{").unwrap();
-    refused(
+    assert_refused(
         &[&run],
         "broken/protocol.json`: EOF",
-        "it belongs to the run",
+        "writes this file once",
     );
 }
 

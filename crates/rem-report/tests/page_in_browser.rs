@@ -1,5 +1,5 @@
-//! The page in a real browser: nothing is complained about, nothing is loaded, everything is there and can be read, on a
-//! wide screen and on a phone, in light and in dark.
+//! The page in Chromium: complete and readable at desktop and phone width, light and dark, without console errors and
+//! without network requests.
 
 mod support;
 
@@ -17,14 +17,14 @@ fn open(browser: &mut Browser, page: &Path, size: (u32, u32), scheme: &str) {
     browser.open(&address, size, scheme);
 }
 
-/// What the page asked of the network besides itself.
+/// Network requests besides the page itself.
 fn loaded(browser: &Browser) -> Vec<(&str, &str)> {
     let mut requests = browser.requests();
     requests.retain(|(kind, _)| *kind != "Document");
     requests
 }
 
-/// Figures that are shown, with the heights of their letters and the pairs of texts that lie on each other.
+/// The visible figures, with their smallest font size and pairs of overlapping texts.
 const FIGURES: &str = r#"
 [...document.querySelectorAll('svg[role=img]')].filter(svg => svg.getClientRects().length).map(svg => {
   const texts = [...svg.querySelectorAll('text')].map(text => {
@@ -59,7 +59,7 @@ const TABLES: &str = r#"
 }))"#;
 
 #[test]
-fn it_can_be_read_everywhere() {
+fn the_page_is_readable_at_both_widths_and_color_schemes() {
     let Some(program) = rem_browser::find() else {
         return;
     };
@@ -83,7 +83,7 @@ fn it_can_be_read_everywhere() {
                 assert_figures(&mut browser, &what, written.figures);
                 assert_tables(&mut browser, &what, written.tables);
                 assert_scheme(&mut browser, &what, scheme);
-                browser.keep_screenshot(&format!("{name}-{width}-{scheme}.png"));
+                browser.save_screenshot(&format!("{name}-{width}-{scheme}.png"));
             }
         }
     }
@@ -92,7 +92,7 @@ fn it_can_be_read_everywhere() {
     assert_eq!(loaded(&browser), []);
 }
 
-/// The page itself never scrolls sideways, and has the parts that a screen reader goes by.
+/// The page does not scroll sideways, and has the landmarks that screen readers use.
 fn assert_layout(browser: &mut Browser, what: &str, width: u32) {
     let found = browser.evaluate(
         r#"({inner: innerWidth, page: document.documentElement.scrollWidth, body: document.body.scrollWidth,
@@ -131,9 +131,9 @@ fn assert_figures(browser: &mut Browser, what: &str, expected: usize) {
         assert_eq!(
             figure["collisions"],
             json!([]),
-            "{what}, {title}: texts lie on each other"
+            "{what}, {title}: texts overlap"
         );
-        assert_eq!(figure["out"], json!([]), "{what}, {title}: texts stick out");
+        assert_eq!(figure["out"], json!([]), "{what}, {title}: texts overflow");
         assert!(
             figure["smallest"].as_f64() >= Some(11.0),
             "{what}, {title}: {figure}"
@@ -151,8 +151,8 @@ fn assert_tables(browser: &mut Browser, what: &str, expected: usize) {
     let tables = tables.as_array().unwrap();
     assert_eq!(tables.len(), expected, "{what}");
     for table in tables {
-        let all_well = json!({"focusable": true, "scrolls": true, "labelled": true});
-        assert_eq!(table["box"], all_well, "{what}: {table}");
+        let expected = json!({"focusable": true, "scrolls": true, "labelled": true});
+        assert_eq!(table["box"], expected, "{what}: {table}");
         assert_eq!(table["scoped"], true, "{what}: {table}");
         assert!(
             table["caption"]
@@ -167,7 +167,7 @@ fn assert_tables(browser: &mut Browser, what: &str, expected: usize) {
     }
 }
 
-/// Dark ground and light letters, or the other way round; figures with the rest.
+/// Light text on a dark background, or the other way round, also in figures.
 fn assert_scheme(browser: &mut Browser, what: &str, scheme: &str) {
     let found = browser.evaluate(
         r#"(() => {
@@ -193,9 +193,9 @@ fn assert_scheme(browser: &mut Browser, what: &str, scheme: &str) {
     assert!(good, "{what}: {found:?}");
 }
 
-/// The checks above can fail: a page with an error, a picture from elsewhere, a broad element and texts on each other.
+/// The checks above detect console errors, network requests, overflow and overlapping texts.
 #[test]
-fn a_bad_page_is_found_out() {
+fn the_checks_detect_a_broken_page() {
     let Some(program) = rem_browser::find() else {
         return;
     };

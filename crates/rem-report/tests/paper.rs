@@ -1,8 +1,8 @@
-//! Without any run, the report is the paper's tables.
+//! Reports on published scores reproduce Tables 1 and 9 of the paper.
 
 mod support;
 
-use rem_report::{Marks, Of, Report, Table, tables};
+use rem_report::{DifferenceKind, Marks, Report, Table, tables};
 use support::quick;
 
 fn table(report: &Report, name: &str) -> Table {
@@ -26,13 +26,13 @@ fn cell<'a>(table: &'a Table, row: &str, column: &str) -> &'a rem_report::Cell {
     &row.cells[column]
 }
 
-/// Row, system, printed and ours of all numbers that differ.
-fn differences(report: &Report, of: Of) -> Vec<[String; 4]> {
+/// Row, system, printed value and our value of all differences of a kind.
+fn differences(report: &Report, kind: DifferenceKind) -> Vec<[String; 4]> {
     let all = report
         .comparisons
         .iter()
         .flat_map(|comparison| &comparison.differences);
-    let those = all.filter(|difference| difference.of == of);
+    let those = all.filter(|difference| difference.kind == kind);
     those
         .map(|d| {
             [
@@ -46,7 +46,7 @@ fn differences(report: &Report, of: Of) -> Vec<[String; 4]> {
 }
 
 #[test]
-fn main_results() {
+fn table_1_is_reproduced_except_for_known_differences() {
     let report = quick(&[], &["rem", "iris", "simple", "dreamerv3", "twm", "storm"]).unwrap();
     assert_eq!(report.games.len(), 26);
     let [comparison] = &report.comparisons[..] else {
@@ -60,23 +60,23 @@ fn main_results() {
         ["Optimality Gap", "STORM", "0.472", ""],
     ];
     assert_eq!(
-        differences(&report, Of::Number),
+        differences(&report, DifferenceKind::Number),
         expected.map(|row| row.map(str::to_owned))
     );
-    // With STORM's optimality gap goes its mark; all other marks are the paper's.
+    // Without STORM's optimality gap the mark moves to REM. All other marks match the paper.
     let expected = [
         ["Optimality Gap", "STORM", "underlined", "not marked"],
         ["Optimality Gap", "REM", "bold", "bold and underlined"],
     ];
     assert_eq!(
-        differences(&report, Of::Marks),
+        differences(&report, DifferenceKind::Marks),
         expected.map(|row| row.map(str::to_owned))
     );
     assert!(
         comparison
             .differences
             .iter()
-            .all(|difference| difference.why.is_some())
+            .all(|difference| difference.reason.is_some())
     );
 }
 
@@ -92,7 +92,7 @@ fn bold_is_best_of_token_based_and_underlined_best_of_all() {
     assert_eq!(marks("Alien", "REM"), (true, false));
     assert_eq!(marks("Assault", "REM"), (true, true));
     assert_eq!(marks("Assault", "IRIS"), (false, false));
-    // Both are printed as 1.222; STORM's has more behind it.
+    // Both are printed as 1.222; STORM's is larger before rounding.
     assert_eq!(marks("Mean", "STORM"), (false, true));
     assert_eq!(marks("Mean", "REM"), (true, false));
     assert_eq!(cell(&main, "IQM", "STORM").text, "–");
@@ -100,7 +100,7 @@ fn bold_is_best_of_token_based_and_underlined_best_of_all() {
 }
 
 #[test]
-fn ablations() {
+fn table_9_is_reproduced_except_for_marks_of_ties() {
     let report = quick(&[], &["ablations"]).unwrap();
     let titles: Vec<_> = report.games.iter().map(|game| game.title()).collect();
     assert_eq!(titles.len(), 8);
@@ -109,9 +109,12 @@ fn ablations() {
     };
     // 8 games, 5 metrics, 7 systems.
     assert_eq!(comparison.compared, 13 * 7);
-    assert_eq!(differences(&report, Of::Number), Vec::<[String; 4]>::new());
-    // The paper marks one of four that have six superhuman games.
-    let marks = differences(&report, Of::Marks);
+    assert_eq!(
+        differences(&report, DifferenceKind::Number),
+        Vec::<[String; 4]>::new()
+    );
+    // Four systems have six superhuman games; the paper marks one of them.
+    let marks = differences(&report, DifferenceKind::Marks);
     assert_eq!(marks.len(), 3);
     assert!(
         marks
@@ -133,9 +136,9 @@ fn other_games_or_systems_are_not_compared_with_the_paper() {
         "the ablation is in the paper's table, STORM is not"
     );
     assert_eq!(report.comparisons[0].compared, 13);
-    let said = rem_report::terminal(&report, rem_report::Style::Plain);
+    let output = rem_report::terminal(&report, rem_report::Style::Plain);
     assert!(
-        said.contains("all 13 numbers that the REM paper prints"),
-        "{said}"
+        output.contains("all 13 numbers that the REM paper prints"),
+        "{output}"
     );
 }

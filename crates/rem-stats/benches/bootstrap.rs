@@ -9,7 +9,7 @@ fn main() {
 /// The seven systems with 5 runs of all 26 games.
 fn seven_systems() -> Vec<Matrix> {
     let systems = baselines::SYSTEMS.iter();
-    let matrices = systems.map(|system| system.scores().normalised());
+    let matrices = systems.map(|system| system.scores().normalized());
     let matrices: Vec<_> = matrices.filter(Matrix::has_repeats).collect();
     assert_eq!(matrices.len(), 7);
     matrices

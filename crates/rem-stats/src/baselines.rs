@@ -1,51 +1,55 @@
-//! The scores of published systems on the Atari 100K benchmark; `data/scores/SOURCES.md` says where each is from.
+//! The scores of published systems on the Atari 100K benchmark. `data/scores/SOURCES.md` gives the source of each.
 
 use crate::scores::Scores;
 
 /// A system with published scores.
 #[derive(Debug)]
 pub struct Baseline {
+    /// Its name in tables.
     pub name: &'static str,
-    /// Where its scores are from.
+    /// The source of its scores: a repository and file, or a table.
     pub source: &'static str,
+    /// Whether scores of runs or only means are published.
     pub published: Published,
+    /// Its family of world models.
     pub family: Family,
     file: &'static str,
     text: &'static str,
 }
 
-/// What a baseline's scores are.
+/// What is published of a baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Published {
-    /// Each is the score of a run.
+    /// The score of each run.
     Runs,
-    /// One number a game for all runs: there are no intervals, and what looks at single runs (interquartile mean,
-    /// optimality gap, profile, probability of improvement) is not what the runs would give.
+    /// One mean per game. Intervals and statistics of single runs (interquartile mean, optimality gap, profile,
+    /// probability of improvement) cannot be computed.
     Means,
 }
 
-/// The two families of world models that the REM paper tells apart.
+/// The two families of world models that the REM paper distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// An observation is many elements of the world model's sequence.
+    /// Each observation is a sequence of tokens.
     TokenBased,
-    /// It is one, or there is no such sequence.
+    /// Each observation is one element of the sequence, or the world model is not a sequence model.
     Other,
 }
 
 impl Baseline {
-    /// The name that is typed: that of its file, as `delta-iris`.
+    /// Its name on the command line, which is its file name: `delta-iris`.
     pub fn key(&self) -> &'static str {
         let name = self.file.rsplit('/').next().unwrap_or(self.file);
         name.trim_end_matches(".json")
     }
 
+    /// Its scores, parsed from the embedded file.
     pub fn scores(&self) -> Scores {
-        Scores::from_json(self.file, self.text).expect("the embedded scores are well formed")
+        Scores::from_json(self.file, self.text).expect("the embedded scores are valid")
     }
 }
 
-/// A baseline out of its file below `data/scores/`.
+/// A baseline from its file below `data/scores/`.
 macro_rules! baseline {
     ($name:literal, $family:ident, $published:ident, $file:literal, $source:literal) => {
         Baseline {
@@ -59,7 +63,7 @@ macro_rules! baseline {
     };
 }
 
-/// Whole systems, on all games.
+/// Published systems, on all games.
 #[rustfmt::skip]
 pub const SYSTEMS: &[Baseline] = &[
     baseline!("REM", TokenBased, Runs, "rem.json", "leor-c/REM, results/data/REM.json"),
@@ -69,11 +73,11 @@ pub const SYSTEMS: &[Baseline] = &[
     baseline!("SimPLe", Other, Runs, "simple.json", "eloialonso/iris, results/data/SimPLe.json"),
     baseline!("TWM", Other, Runs, "twm.json", "leor-c/REM, results/data/TWM.json"),
     baseline!("DreamerV3", Other, Runs, "dreamerv3.json", "leor-c/REM, results/data/dreamerv3.json"),
-    baseline!("STORM", Other, Means, "storm.json", "the REM paper, table main-results"),
+    baseline!("STORM", Other, Means, "storm.json", "the REM paper, Table 1"),
     baseline!("EfficientZero", Other, Means, "efficientzero.json", "eloialonso/iris, results/data/EfficientZero.json"),
 ];
 
-/// REM without one of its parts, named as in the paper; all on the 8 games of its ablation studies.
+/// The ablations of REM (Table 9), named as in the paper. All cover the 8 games of the ablation study.
 #[rustfmt::skip]
 pub const ABLATIONS: &[Baseline] = &[
     baseline!("No POP", TokenBased, Runs, "ablations/no-pop.json", "leor-c/REM, results/data/ablations/ablation-no-pop.json"),

@@ -1,28 +1,30 @@
-//! How far could a statistic have come out otherwise, with other seeds?
+//! Confidence intervals by the stratified bootstrap.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::improvement::{Duels, probability_of_improvement};
+use crate::improvement::{Comparisons, probability_of_improvement};
 use crate::matrix::Matrix;
 use crate::metrics::Metric;
 use crate::profile::{Profile, profile};
 use crate::quantile::quantile;
 use crate::resample::Resample;
 
-/// Replicates that share a generator.
+/// Number of replicates per random number generator.
 const BLOCK: usize = 256;
 
 /// The stratified percentile bootstrap: each replicate draws runs within each game, with replacement. Games are not
-/// drawn: the intervals are about other runs of the same benchmark.
+/// resampled: intervals describe the variance between runs, not between games.
 ///
-/// The same seed gives the same intervals, whatever the number of threads.
+/// The same seed gives the same intervals for any number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bootstrap {
+    /// Number of replicates.
     pub replicates: usize,
+    /// Seed of the replicates.
     pub seed: u64,
-    /// The share of replicates that an interval spans.
+    /// Confidence level of intervals: 0.95 for 95%.
     pub level: f64,
 }
 
@@ -36,21 +38,26 @@ impl Default for Bootstrap {
     }
 }
 
+/// A confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
+    /// Lower bound.
     pub low: f64,
+    /// Upper bound.
     pub high: f64,
 }
 
+/// A statistic with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
+    /// The statistic of all runs.
     pub value: f64,
-    /// None where a system has a single run of every game: that says nothing of how its runs spread.
+    /// `None` if every game has only one run: the variance is unknown.
     pub interval: Option<Interval>,
 }
 
 impl Bootstrap {
-    /// The metrics in the order of [`Metric::ALL`].
+    /// The aggregate metrics with their intervals, in the order of [`Metric::ALL`].
     pub fn metrics(&self, matrix: &Matrix) -> [Estimate; 4] {
         let intervals = matrix.has_repeats().then(|| {
             let draw = |resample: &mut Resample, rng: &mut ChaCha8Rng, replicate: &mut [f64]| {
@@ -67,7 +74,7 @@ impl Bootstrap {
         })
     }
 
-    /// The performance profile at each threshold; the intervals are a band for each point, not for the whole curve.
+    /// The performance profile with pointwise intervals, one estimate per threshold.
     pub fn profile(&self, matrix: &Matrix, thresholds: &[f64]) -> Vec<Estimate> {
         let intervals = matrix.has_repeats().then(|| {
             let places = Profile::new(matrix, thresholds);
@@ -85,16 +92,17 @@ impl Bootstrap {
         values.map(estimate).collect()
     }
 
-    /// The probability that `x` improves on `y`; both are resampled.
+    /// The probability that `x` improves on `y`, with its interval. Both are resampled.
     ///
     /// # Panics
-    /// If the two have not the same games.
+    ///
+    /// If the two do not have the same games.
     pub fn probability_of_improvement(&self, x: &Matrix, y: &Matrix) -> Estimate {
         let repeats = x.has_repeats() && y.has_repeats();
         let interval = repeats.then(|| {
-            let duels = Duels::new(x, y);
+            let comparisons = Comparisons::new(x, y);
             let draw = |opponents: &mut Vec<usize>, rng: &mut ChaCha8Rng, replicate: &mut [f64]| {
-                replicate[0] = duels.average(opponents, |_, runs| rng.random_range(0..runs));
+                replicate[0] = comparisons.average(opponents, |_, runs| rng.random_range(0..runs));
             };
             self.intervals(1, Vec::new, draw)[0]
         });
@@ -104,15 +112,18 @@ impl Bootstrap {
         }
     }
 
-    /// The intervals of so many statistics, which `draw` computes for one replicate at a time.
+    /// The intervals of `statistics` statistics. `draw` computes them for one replicate.
     fn intervals<Scratch>(
         &self,
         statistics: usize,
         scratch: impl Fn() -> Scratch + Sync,
         draw: impl Fn(&mut Scratch, &mut ChaCha8Rng, &mut [f64]) + Sync,
     ) -> Vec<Interval> {
-        assert!(self.replicates > 0, "a bootstrap has replicates");
-        assert!((0.0..1.0).contains(&self.level), "a level is a share");
+        assert!(self.replicates > 0, "a bootstrap needs replicates");
+        assert!(
+            (0.0..1.0).contains(&self.level),
+            "the confidence level must be in [0, 1)"
+        );
         if statistics == 0 {
             return Vec::new();
         }
@@ -160,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_do_not_change_a_bit() {
+    fn intervals_do_not_depend_on_threads() {
         let x = matrix::of([&[0.1, 0.9, 0.4], &[2.0, 1.0], &[0.3]]);
         let y = matrix::of([&[0.2, 0.8], &[1.5, 1.7, 0.1], &[0.2]]);
         let all = || {
@@ -174,15 +185,15 @@ mod tests {
     }
 
     #[test]
-    fn seeds_do() {
+    fn intervals_depend_on_the_seed() {
         let matrix = matrix::of([&[0.1, 0.9, 0.4, 0.35, 0.77], &[2.0, 1.0, 1.3, 1.9, 0.2]]);
         let other = Bootstrap { seed: 8, ..SMALL };
         assert_ne!(SMALL.metrics(&matrix), other.metrics(&matrix));
     }
 
     #[test]
-    fn more_replicates_go_on_where_fewer_stop() {
-        // The replicates of a block do not depend on how many blocks follow: extremes only grow.
+    fn more_replicates_only_widen_the_extremes() {
+        // The replicates of a block do not depend on how many blocks follow.
         let matrix = matrix::of([&[0.1, 0.9, 0.4, 0.35, 0.77]]);
         let extremes = |replicates| {
             let bootstrap = Bootstrap {
@@ -197,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_mean_of_two_runs_is_known() {
-        // Means 0 (1/4), 0.5 (1/2), 1 (1/4): the 10 % and 90 % quantiles are 0 and 1, the 30 % and 70 % ones 0.5.
+    fn the_interval_of_two_runs_is_exact() {
+        // Means 0 (1/4), 0.5 (1/2), 1 (1/4): the 10% and 90% quantiles are 0 and 1, the 30% and 70% quantiles 0.5.
         let matrix = matrix::of([&[0.0, 1.0]]);
         let interval = |level| {
             let bootstrap = Bootstrap { level, ..SMALL };
@@ -221,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn single_runs_have_values_and_no_intervals() {
+    fn single_runs_have_values_without_intervals() {
         let x = matrix::of([&[0.1], &[2.0]]);
         assert!(SMALL.metrics(&x).iter().all(|e| e.interval.is_none()));
         assert_eq!(SMALL.profile(&x, &[1.0])[0].value, 0.5);
@@ -234,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_agree_leave_no_doubt() {
+    fn equal_runs_have_intervals_of_zero_width() {
         let matrix = matrix::of([&[0.5, 0.5, 0.5], &[1.5, 1.5]]);
         for Estimate { value, interval } in SMALL.metrics(&matrix) {
             let Interval { low, high } = interval.unwrap();

@@ -1,4 +1,4 @@
-//! The 26 games of the Atari 100K benchmark, and the two players that scores are measured against.
+//! The 26 games of the Atari 100K benchmark, with random and human scores for normalization.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ static BENCHMARK: LazyLock<Vec<Game>> = LazyLock::new(|| {
     random
         .zip(human)
         .map(|((title, random), (same, human))| {
-            assert_eq!(title, same, "both players have the same games in order");
+            assert_eq!(title, same, "both files must list the same games");
             Game {
                 title,
                 random,
@@ -33,56 +33,56 @@ static BENCHMARK: LazyLock<Vec<Game>> = LazyLock::new(|| {
 });
 
 impl Game {
-    /// All games, by title.
+    /// All games, sorted by title.
     pub fn benchmark() -> &'static [Self] {
         &BENCHMARK
     }
 
-    /// The game of this name, whatever its case and underscores: `MsPacman` and `ms_pacman` are one.
+    /// The game with this name. Ignores case and punctuation: `MsPacman` and `ms_pacman` are the same.
     pub fn named(name: &str) -> Option<&'static Self> {
-        let plain = plain(name);
-        BENCHMARK
-            .iter()
-            .find(|game| self::plain(&game.title) == plain)
+        let key = search_key(name);
+        BENCHMARK.iter().find(|game| search_key(&game.title) == key)
     }
 
-    /// At most three games whose names are near `name`, the nearest first.
-    pub fn nearest(name: &str) -> Vec<&'static Self> {
-        let plain = plain(name);
+    /// Up to three games with names similar to `name`, the most similar first.
+    pub(crate) fn nearest(name: &str) -> Vec<&'static Self> {
+        let key = search_key(name);
         let distance = |game: &'static Self| {
-            let title = self::plain(&game.title);
-            if plain.len() >= 3 && title.contains(&plain) {
+            let title = search_key(&game.title);
+            if key.len() >= 3 && title.contains(&key) {
                 return Some((1, game));
             }
-            let edits = strsim::damerau_levenshtein(&plain, &title);
-            (edits <= 1 + plain.len() / 3).then_some((edits, game))
+            let edits = strsim::damerau_levenshtein(&key, &title);
+            (edits <= 1 + key.len() / 3).then_some((edits, game))
         };
         let mut near: Vec<_> = BENCHMARK.iter().filter_map(distance).collect();
         near.sort_by_key(|(edits, _)| *edits);
         near.into_iter().map(|(_, game)| game).take(3).collect()
     }
 
-    /// As papers and score tables spell it: `MsPacman`.
+    /// The name as spelled in papers: `MsPacman`.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// The score of a player that acts at random.
+    /// The score of a random policy.
     pub fn random(&self) -> f64 {
         self.random
     }
 
+    /// The score of a human.
     pub fn human(&self) -> f64 {
         self.human
     }
 
-    /// 0 for the score of a random player, 1 for that of a human.
-    pub fn normalise(&self, score: f64) -> f64 {
+    /// The human-normalized score: 0 for a random policy, 1 for a human.
+    pub fn normalize(&self, score: f64) -> f64 {
         (score - self.random) / (self.human - self.random)
     }
 }
 
-fn plain(name: &str) -> String {
+/// Only letters and digits, in lower case.
+fn search_key(name: &str) -> String {
     let letters = name.chars().filter(|letter| letter.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_26_games_in_order_and_humans_beat_chance() {
+    fn the_benchmark_has_26_sorted_games_with_human_above_random() {
         assert_eq!(Game::benchmark().len(), 26);
         assert!(Game::benchmark().is_sorted_by(|a, b| a.title < b.title));
         assert!(
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_game_has_near_ones() {
+    fn a_misspelled_name_finds_similar_games() {
         let nearest = |name| Game::nearest(name).into_iter().map(Game::title);
         assert_eq!(nearest("Pogn").next(), Some("Pong"));
         assert_eq!(nearest("pacman").next(), Some("MsPacman"));
@@ -121,11 +121,11 @@ mod tests {
     }
 
     #[test]
-    fn normalised_by_hand() {
+    fn normalization_matches_hand_computed_values() {
         let boxing = Game::named("Boxing").unwrap(); // random 0.1, human 12.1
-        assert_eq!(boxing.normalise(0.1), 0.0);
-        assert_eq!(boxing.normalise(12.1), 1.0);
-        assert!((boxing.normalise(36.1) - 3.0).abs() < 1e-12);
-        assert!((boxing.normalise(-5.9) + 0.5).abs() < 1e-12);
+        assert_eq!(boxing.normalize(0.1), 0.0);
+        assert_eq!(boxing.normalize(12.1), 1.0);
+        assert!((boxing.normalize(36.1) - 3.0).abs() < 1e-12);
+        assert!((boxing.normalize(-5.9) + 0.5).abs() < 1e-12);
     }
 }

@@ -1,37 +1,34 @@
-//! How likely is one system to beat another?
+//! Probability of improvement.
 
 use crate::matrix::Matrix;
 
-/// The probability that a run of `x` beats a run of `y` on a game drawn at random, where a tie is half a win: the
-/// Mann-Whitney statistic of each game, averaged over games.
+/// The probability that a run of `x` scores higher than a run of `y` on a random game; a tie counts as one half. This
+/// is the Mann-Whitney U statistic of each game, averaged over games (Figures 9 and 12).
 ///
 /// # Panics
-/// If the two have not the same games.
+///
+/// If the two do not have the same games.
 pub fn probability_of_improvement(x: &Matrix, y: &Matrix) -> f64 {
-    Duels::new(x, y).average(&mut Vec::new(), |run, _| run)
+    Comparisons::new(x, y).average(&mut Vec::new(), |run, _| run)
 }
 
-/// Every run of `x` against every run of `y` on the same game.
-pub(crate) struct Duels {
-    games: Vec<GameDuels>,
+/// The comparison of every run of `x` with every run of `y` on the same game.
+pub(crate) struct Comparisons {
+    games: Vec<GameComparisons>,
 }
 
-struct GameDuels {
+struct GameComparisons {
     x_runs: usize,
     y_runs: usize,
-    /// `[x_runs, y_runs]`: 1, a half or 0.
+    /// `[x_runs, y_runs]`: 1 for a win of `x`, 0.5 for a tie, else 0.
     wins: Vec<f64>,
 }
 
-impl Duels {
+impl Comparisons {
     pub fn new(x: &Matrix, y: &Matrix) -> Self {
-        assert_eq!(
-            x.games(),
-            y.games(),
-            "systems are compared on the same games"
-        );
+        assert_eq!(x.games(), y.games(), "systems must have the same games");
         let games = x.columns().zip(y.columns());
-        let duels = games.map(|((_, x), (_, y))| GameDuels {
+        let games = games.map(|((_, x), (_, y))| GameComparisons {
             x_runs: x.len(),
             y_runs: y.len(),
             wins: x
@@ -40,12 +37,12 @@ impl Duels {
                 .collect(),
         });
         Self {
-            games: duels.collect(),
+            games: games.collect(),
         }
     }
 
-    /// The share of duels that are won, between runs that `pick` chooses, given the number of the choice and the number
-    /// of runs. `opponents` is working memory.
+    /// The fraction of wins over all games. `pick(i, runs)` selects the run for draw `i` out of `runs`. `opponents` is
+    /// scratch memory.
     pub fn average(
         &self,
         opponents: &mut Vec<usize>,
@@ -83,8 +80,8 @@ mod tests {
     use crate::matrix;
 
     #[test]
-    fn by_hand() {
-        // First game: 2 beats both, 1 ties and beats: 3.5 of 4. Second: 0 of 2, for x has one run there.
+    fn probability_matches_hand_computed_value() {
+        // First game: 2 wins twice, 1 ties once and wins once: 3.5 of 4. Second game: x has one run, 0 of 2.
         let x = matrix::of([&[1.0, 2.0], &[0.0]]);
         let y = matrix::of([&[1.0, 0.5], &[3.0, 4.0]]);
         assert_eq!(probability_of_improvement(&x, &y), 3.5 / 4.0 / 2.0);
@@ -92,14 +89,14 @@ mod tests {
     }
 
     #[test]
-    fn against_itself_it_is_a_half() {
+    fn a_system_improves_on_itself_with_probability_one_half() {
         let x = matrix::of([&[1.0, 2.0, 3.0], &[0.0]]);
         assert_eq!(probability_of_improvement(&x, &x), 0.5);
     }
 
     #[test]
     #[should_panic(expected = "the same games")]
-    fn other_games_cannot_be_compared() {
+    fn matrices_of_different_games_are_refused() {
         let x = matrix::of([&[1.0], &[0.0]]);
         probability_of_improvement(&x, &matrix::of([&[1.0]]));
     }

@@ -1,4 +1,4 @@
-//! Scores as text: `{"Pong": [20.5, 18.0], "Qbert": [743.0]}`.
+//! Scores in JSON: `{"Pong": [20.5, 18.0], "Qbert": [743.0]}`.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::error::Problem;
 
-/// The entries of an object in the order of the text, equal keys included: a map would drop all but one of them.
+/// The entries of an object in the order of the text. Keeps duplicate keys, which a map would merge.
 struct Entries(Vec<(String, Value)>);
 
 impl<'de> Deserialize<'de> for Entries {
@@ -39,8 +39,9 @@ impl<'de> Visitor<'de> for EntriesVisitor {
 
 /// The lists of numbers in `text`, each with its key.
 pub(crate) fn lists(text: &str) -> Result<Vec<(String, Vec<f64>)>, Problem> {
-    let Entries(entries) = serde_json::from_str(text)
-        .map_err(|error| Problem::Json(plainly(text, &error).unwrap_or(error.to_string())))?;
+    let Entries(entries) = serde_json::from_str(text).map_err(|error| {
+        Problem::Json(non_finite_message(text, &error).unwrap_or(error.to_string()))
+    })?;
     entries
         .into_iter()
         .map(|(key, value)| {
@@ -50,9 +51,9 @@ pub(crate) fn lists(text: &str) -> Result<Vec<(String, Vec<f64>)>, Problem> {
         .collect()
 }
 
-/// The message for `NaN` and `Infinity`, which other programs write and JSON does not know: the parser only says that it
-/// expected a value.
-fn plainly(text: &str, error: &serde_json::Error) -> Option<String> {
+/// The message for `NaN` and `Infinity`, which some programs write but JSON does not allow. The parser only reports that
+/// it expected a value.
+fn non_finite_message(text: &str, error: &serde_json::Error) -> Option<String> {
     let line = text.lines().nth(error.line().checked_sub(1)?)?;
     let rest = line.get(error.column().checked_sub(1)?..)?;
     let word = ["NaN", "Infinity"]
@@ -62,7 +63,7 @@ fn plainly(text: &str, error: &serde_json::Error) -> Option<String> {
     let key = message.rsplit_once("`: ");
     let place = key.map_or_else(String::new, |(key, _)| format!("{key}`: "));
     Some(format!(
-        "{place}{word} is no number in JSON, at line {} column {}",
+        "{place}{word} is not a number in JSON, at line {} column {}",
         error.line(),
         error.column()
     ))
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_and_broken_numbers() {
+    fn integers_and_floats_are_read() {
         let lists = lists(r#"{"Pong": [20, -1.5e1], "Other": []}"#).unwrap();
         assert_eq!(
             lists,
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_keys_are_kept() {
+    fn duplicate_keys_are_not_merged() {
         let lists = lists(r#"{"Pong": [1], "Pong": [2]}"#).unwrap();
         assert_eq!(lists.len(), 2);
     }

@@ -1,11 +1,29 @@
-//! Scores to statistics: what a table of runs and games says about a system, and how sure that is.
+//! Statistics of Atari 100K scores, with confidence intervals.
 //!
-//! [`Scores`] are raw game scores, [`Matrix`] is the same human-normalised. [`Metric`], [`superhuman`], [`profile`],
-//! [`probability_of_improvement`] and [`Distribution`] are functions of them; [`Bootstrap`] puts intervals around
-//! these. [`baselines`] has the scores of published systems. The definitions follow *Deep Reinforcement Learning at
-//! the Edge of the Statistical Precipice* (Agarwal et al., 2021).
+//! [`Scores`] holds raw scores, [`Matrix`] the same scores human-normalized. [`Metric`], [`superhuman`], [`profile`],
+//! [`probability_of_improvement`] and [`Distribution`] are functions of them, [`Bootstrap`] computes their intervals, and
+//! [`baselines`] has the scores of published systems. Definitions follow *Deep Reinforcement Learning at the Edge of the
+//! Statistical Precipice* (Agarwal et al., 2021).
 //!
-//! Every game weighs the same, also where games have unequal numbers of runs. Nothing here reads or writes a file.
+//! All games have equal weight, even with unequal numbers of runs. No function reads or writes files.
+//!
+//! # Example
+//!
+//! ```
+//! use rem_stats::{Bootstrap, Metric, Scores};
+//!
+//! let scores = Scores::from_json("mine.json", r#"{"Pong": [20.5, 18.0], "Boxing": [70.1, 81.9]}"#)?;
+//! let matrix = scores.normalized();
+//! assert!(Metric::Iqm.of(&matrix) > 1.0);
+//!
+//! let bootstrap = Bootstrap { replicates: 1_000, ..Bootstrap::default() };
+//! let [mean, ..] = bootstrap.metrics(&matrix);
+//! let interval = mean.interval.expect("there are two runs per game");
+//! assert!(interval.low <= mean.value && mean.value <= interval.high);
+//! # Ok::<(), rem_stats::ScoresError>(())
+//! ```
+
+#![warn(missing_docs)]
 
 pub mod baselines;
 mod bootstrap;

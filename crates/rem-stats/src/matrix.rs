@@ -1,28 +1,34 @@
-//! Human-normalised scores, runs x games.
+//! Human-normalized scores, runs × games.
 
 use std::ops::Range;
 
 use crate::games::Game;
 
-/// Games may differ in their numbers of runs: the matrix is then ragged, and each run of a game with few weighs more.
+/// Human-normalized scores, runs × games.
+///
+/// Games may have unequal numbers of runs. Every game has the same total weight, so a run of a game with few runs has
+/// more weight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
     games: Vec<&'static Game>,
-    /// All runs, game after game.
+    /// The scores of all runs, grouped by game.
     values: Vec<f64>,
-    /// Where each game's runs are in `values`.
+    /// The range of each game in `values`.
     columns: Vec<Range<usize>>,
-    /// `values` from the lowest to the highest.
+    /// `values` in ascending order.
     sorted: Vec<f64>,
-    /// For each of `values`, its place in `sorted`.
+    /// The index of each of `values` in `sorted`.
     ranks: Vec<usize>,
 }
 
 impl Matrix {
+    /// A matrix with these columns: a game and the scores of its runs.
+    ///
     /// # Panics
-    /// If there are no games, one without runs, or a score that is not finite.
+    ///
+    /// If there are no games, a game has no runs, or a score is not finite.
     pub fn new(columns: Vec<(&'static Game, Vec<f64>)>) -> Self {
-        assert!(!columns.is_empty(), "a matrix has games");
+        assert!(!columns.is_empty(), "a matrix needs games");
         let mut matrix = Self {
             games: Vec::new(),
             values: Vec::new(),
@@ -31,7 +37,7 @@ impl Matrix {
             ranks: Vec::new(),
         };
         for (game, runs) in columns {
-            assert!(!runs.is_empty(), "{} has runs", game.title());
+            assert!(!runs.is_empty(), "{} has no runs", game.title());
             assert!(
                 runs.iter().all(|score| score.is_finite()),
                 "{}",
@@ -52,11 +58,12 @@ impl Matrix {
         matrix
     }
 
+    /// The games, in the order of the columns.
     pub fn games(&self) -> &[&'static Game] {
         &self.games
     }
 
-    /// Each game with its runs.
+    /// Each game with the scores of its runs.
     pub fn columns(&self) -> impl Iterator<Item = (&'static Game, &[f64])> {
         let runs = self
             .columns
@@ -65,7 +72,7 @@ impl Matrix {
         self.games.iter().copied().zip(runs)
     }
 
-    /// Some game has more than one run: there is something to resample.
+    /// Whether any game has more than one run, as resampling requires.
     pub fn has_repeats(&self) -> bool {
         self.values.len() > self.games.len()
     }
@@ -86,18 +93,18 @@ impl Matrix {
         &self.ranks
     }
 
-    /// The sum of all runs' weights: their number.
+    /// The sum of the weights of all runs, which equals their number.
     pub(crate) fn total_weight(&self) -> f64 {
         self.values.len() as f64
     }
 
-    /// What a run weighs in a game that has so many of them: all games alike in total, and 1 if all have as many.
+    /// The weight of each run of a game with `runs_of_game` runs. It is 1 if all games have equally many runs.
     pub(crate) fn weight(&self, runs_of_game: usize) -> f64 {
         self.values.len() as f64 / (self.games.len() * runs_of_game) as f64
     }
 }
 
-/// A matrix of these columns, the games being the benchmark's first ones.
+/// A matrix with these columns, for the first games of the benchmark.
 #[cfg(test)]
 pub(crate) fn of<const GAMES: usize>(columns: [&[f64]; GAMES]) -> Matrix {
     let games = Game::benchmark().iter();
@@ -109,14 +116,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_lead_from_runs_to_their_place_in_order() {
+    fn ranks_are_positions_in_sorted_order() {
         let matrix = of([&[0.5, -1.0], &[2.0]]);
         assert_eq!(matrix.sorted(), [-1.0, 0.5, 2.0]);
         assert_eq!(matrix.ranks(), [1, 0, 2]);
     }
 
     #[test]
-    fn games_weigh_alike_whatever_their_runs() {
+    fn games_have_equal_weight_for_any_number_of_runs() {
         // 4 runs, 2 games: each game weighs 2.
         let matrix = of([&[1.0, 2.0, 3.0], &[4.0]]);
         assert_eq!(3.0 * matrix.weight(3), 2.0);

@@ -1,30 +1,33 @@
-//! Whole matrices in one number.
+//! Aggregate metrics.
 
 use crate::matrix::Matrix;
 use crate::quantile::quantile;
 use crate::resample::Resample;
 
+/// An aggregate metric of human-normalized scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Of the games' means.
+    /// Mean over games of the mean over runs.
     Mean,
-    /// Of the games' means.
+    /// Median over games of the mean over runs.
     Median,
-    /// Interquartile mean: of what is left of all runs without the lowest and the highest quarter, each rounded down to
-    /// whole runs.
+    /// Interquartile mean: the mean of all runs without the lowest and highest quarter, each rounded down to whole runs
+    /// (Table 1).
     Iqm,
-    /// How far below human the runs are on average, where runs above human count as human. Lower is better.
+    /// Mean amount by which runs fall short of the human score; runs above human count as human. Lower is better.
     OptimalityGap,
 }
 
 impl Metric {
+    /// All metrics, in the order of reports.
     pub const ALL: [Self; 4] = [Self::Mean, Self::Median, Self::Iqm, Self::OptimalityGap];
 
+    /// The metric of all runs of a matrix.
     pub fn of(self, matrix: &Matrix) -> f64 {
         self.of_resample(&mut Resample::all(matrix))
     }
 
-    /// Reorders the resample's means.
+    /// The metric of a resample. Reorders its means.
     pub(crate) fn of_resample(self, resample: &mut Resample) -> f64 {
         match self {
             Self::Mean => resample.means.iter().sum::<f64>() / resample.means.len() as f64,
@@ -56,7 +59,7 @@ fn optimality_gap(resample: &Resample) -> f64 {
     gaps.sum::<f64>() / resample.total_weight()
 }
 
-/// How many games have a mean above human. A mean that is human up to rounding is not above.
+/// The number of games whose mean over runs is above human by more than a rounding error.
 pub fn superhuman(matrix: &Matrix) -> usize {
     const ROUNDING: f64 = 1e-9;
     let means = Resample::all(matrix).means;
@@ -73,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn by_hand() {
+    fn metrics_match_hand_computed_values() {
         // Means 0.25, 1.0, 3.0. Sorted: 0, 0.5, 0.5, 1.5, 2, 4; a quarter of six is one run: (0.5 + 0.5 + 1.5 + 2) / 4.
         // Gaps: 1, 0.5, 0.5, 0, 0, 0.
         let matrix = matrix::of([&[0.0, 0.5], &[1.5, 0.5], &[2.0, 4.0]]);
@@ -82,20 +85,20 @@ mod tests {
     }
 
     #[test]
-    fn one_game_of_one_run() {
+    fn a_single_run_is_its_own_mean() {
         assert_eq!(metrics(&matrix::of([&[0.25]])), [0.25, 0.25, 0.25, 0.75]);
     }
 
     #[test]
-    fn one_run_a_game() {
+    fn metrics_of_one_run_per_game() {
         // A quarter of four is one.
         let matrix = matrix::of([&[-1.0], &[0.0], &[0.5], &[8.0]]);
         assert_eq!(metrics(&matrix), [1.875, 0.25, 0.25, 3.5 / 4.0]);
     }
 
     #[test]
-    fn with_unequal_runs_every_game_weighs_the_same() {
-        // 4 runs: those of the first game weigh 2/3, the other 2; a quarter is 1.
+    fn games_with_unequal_runs_have_equal_weight() {
+        // 4 runs: weight 2/3 each in the first game, 2 in the second; a quarter of the total weight is 1.
         // Sorted: 2/3 of 0, 2/3 of 0.3, 2/3 of 0.6, 2 of 2. From 1 to 3: 1/3 of 0.3, 2/3 of 0.6, 1 of 2.
         let matrix = matrix::of([&[0.6, 0.0, 0.3], &[2.0]]);
         let [mean, median, iqm, gap] = metrics(&matrix);
@@ -106,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn repeating_all_runs_of_a_game_changes_no_mean() {
+    fn repeating_all_runs_of_a_game_does_not_change_means() {
         let once = metrics(&matrix::of([&[0.1, 0.7], &[1.5, 0.2]]));
         let twice = metrics(&matrix::of([&[0.1, 0.7, 0.1, 0.7], &[1.5, 0.2]]));
         for metric in [0, 1, 3] {
@@ -115,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn human_is_not_superhuman() {
+    fn a_human_score_is_not_superhuman() {
         let above = 1.0 + 1e-6;
         assert_eq!(
             superhuman(&matrix::of([&[1.0, 1.0], &[0.9, 1.1], &[above]])),

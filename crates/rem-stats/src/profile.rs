@@ -1,18 +1,18 @@
-//! Performance profiles: how many runs are better than this?
+//! Performance profiles: the fraction of runs above a score.
 
 use crate::matrix::Matrix;
 use crate::resample::Resample;
 
-/// For each threshold, the share of runs with a higher score.
+/// The fraction of runs with a score above each threshold (Figure 8).
 pub fn profile(matrix: &Matrix, thresholds: &[f64]) -> Vec<f64> {
     let mut shares = vec![0.0; thresholds.len()];
     Profile::new(matrix, thresholds).of_resample(&Resample::all(matrix), &mut shares);
     shares
 }
 
-/// The places of thresholds among the scores of a matrix, which are the same for all resamples.
+/// The thresholds located in the sorted scores of a matrix, once for all resamples.
 pub(crate) struct Profile {
-    /// How many of the scores are not above each threshold.
+    /// The number of scores at or below each threshold.
     not_above: Vec<usize>,
 }
 
@@ -26,7 +26,7 @@ impl Profile {
 
     pub fn of_resample(&self, resample: &Resample, shares: &mut [f64]) {
         for (share, place) in shares.iter_mut().zip(&self.not_above) {
-            // Not `sum`, which is -0.0 for none.
+            // Not `sum`, which is -0.0 for an empty slice.
             let above = resample.weights[*place..]
                 .iter()
                 .fold(0.0, |sum, w| sum + w);
@@ -41,7 +41,7 @@ mod tests {
     use crate::matrix;
 
     #[test]
-    fn by_hand() {
+    fn fractions_match_hand_computed_values() {
         let matrix = matrix::of([&[0.0, 0.5], &[1.0, 2.0]]);
         let shares = profile(&matrix, &[-1.0, 0.0, 0.5, 0.6, 2.0]);
         assert_eq!(shares, [1.0, 0.75, 0.5, 0.5, 0.0]);
@@ -49,14 +49,14 @@ mod tests {
     }
 
     #[test]
-    fn thresholds_come_in_any_order() {
+    fn thresholds_may_be_in_any_order() {
         let matrix = matrix::of([&[0.0, 0.5], &[1.0, 2.0]]);
         assert_eq!(profile(&matrix, &[1.5, 0.0]), [0.25, 0.75]);
         assert!(profile(&matrix, &[]).is_empty());
     }
 
     #[test]
-    fn with_unequal_runs_every_game_weighs_the_same() {
+    fn games_with_unequal_runs_have_equal_weight() {
         let matrix = matrix::of([&[0.0, 0.1, 0.2, 3.0], &[2.0]]);
         let shares = profile(&matrix, &[1.0]);
         assert!((shares[0] - (0.25 + 1.0) / 2.0).abs() < 1e-12);

@@ -1,6 +1,6 @@
-//! Quantiles, medians among them.
+//! Quantiles with linear interpolation.
 
-/// The quantile `q` of `values`, which are reordered: between two of them by linear interpolation.
+/// The quantile `q` of `values` with linear interpolation. Reorders `values`.
 pub(crate) fn quantile(values: &mut [f64], q: f64) -> f64 {
     let place = q * (values.len() - 1) as f64;
     let (_, low, above) = values.select_nth_unstable_by(place as usize, f64::total_cmp);
@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn by_hand() {
+    fn quantiles_interpolate_linearly() {
         let values = [4.0, 1.0, 3.0, 2.0];
         let of = |q| quantile(&mut values.clone(), q);
         assert_eq!(of(0.0), 1.0);

@@ -1,17 +1,15 @@
-//! A choice of runs out of a matrix, from which statistics are computed: all runs for the statistic itself, a random
-//! choice for a replicate of the bootstrap.
+//! A selection of runs from a matrix: all of them for a statistic itself, a random draw for a bootstrap replicate.
 
 use rand::{Rng, RngExt};
 
 use crate::matrix::Matrix;
 
-/// Runs are not copied or sorted: a choice is a weight for each run of the matrix, whose order is known. A replicate
-/// takes no memory of its own and linear time.
+/// A weight for each run of a matrix. The matrix is sorted once, so a replicate takes linear time and no allocation.
 pub(crate) struct Resample<'a> {
     matrix: &'a Matrix,
-    /// Of each game; in any order.
+    /// The mean of each game, in any order.
     pub means: Vec<f64>,
-    /// For each run of the matrix, from the lowest to the highest, its weight times how often it was chosen.
+    /// For each run in ascending order of scores, its weight times the number of times it was drawn.
     pub weights: Vec<f64>,
 }
 
@@ -27,12 +25,12 @@ impl<'a> Resample<'a> {
         resample
     }
 
-    /// From each game as many runs as it has, with replacement.
+    /// Draws from each game as many runs as it has, with replacement.
     pub fn draw(&mut self, rng: &mut impl Rng) {
         self.choose(|_, runs| rng.random_range(0..runs));
     }
 
-    /// `pick` is given the number of the choice and the number of runs, and returns one of these.
+    /// `pick(i, runs)` selects the run for draw `i` out of `runs`.
     fn choose(&mut self, mut pick: impl FnMut(usize, usize) -> usize) {
         let (values, ranks) = (self.matrix.values(), self.matrix.ranks());
         self.weights.fill(0.0);
@@ -49,7 +47,7 @@ impl<'a> Resample<'a> {
         }
     }
 
-    /// The scores of the matrix from the lowest to the highest, with their weights.
+    /// The scores of the matrix in ascending order, with their weights.
     pub fn weighted(&self) -> impl Iterator<Item = (f64, f64)> {
         let scores = self.matrix.sorted().iter().copied();
         scores.zip(self.weights.iter().copied())

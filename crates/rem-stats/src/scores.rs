@@ -1,4 +1,4 @@
-//! A system's raw scores: for each game, the score of each run.
+//! Raw scores of a system, by game and run.
 
 use std::fmt;
 
@@ -7,15 +7,21 @@ use crate::games::Game;
 use crate::json;
 use crate::matrix::Matrix;
 
-/// At least one game, at least one run of each, every score finite. Games are in the benchmark's order; some may be
-/// missing, and they may differ in their numbers of runs: see [`Scores::coverage`].
+/// Raw scores of a system: at least one game, at least one run of each, every score finite.
+///
+/// Games are in the order of the benchmark. Some may be missing, and their numbers of runs may differ: see
+/// [`Scores::coverage`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores {
     runs: Vec<(&'static Game, Vec<f64>)>,
 }
 
 impl Scores {
-    /// Scores from lists of runs by name of game; `file` says in errors where they are from.
+    /// Scores from the name of each game and the scores of its runs. Errors name `file` as the source.
+    ///
+    /// # Errors
+    ///
+    /// If there are no games, a game is unknown or listed twice, or a score is missing or not finite.
     pub fn new(
         file: &str,
         lists: impl IntoIterator<Item = (String, Vec<f64>)>,
@@ -26,7 +32,11 @@ impl Scores {
         })
     }
 
-    /// Scores from the text of `file`, as in `{"Pong": [20.5, 18.0], "Qbert": [743.0]}`.
+    /// Scores from JSON, as in `{"Pong": [20.5, 18.0], "Qbert": [743.0]}`. Errors name `file` as the source.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not JSON of this form, and as [`Scores::new`].
     pub fn from_json(file: &str, text: &str) -> Result<Self, ScoresError> {
         json::lists(text)
             .and_then(collect)
@@ -36,16 +46,18 @@ impl Scores {
             })
     }
 
+    /// The games that have scores.
     pub fn games(&self) -> impl Iterator<Item = &'static Game> {
         self.runs.iter().map(|(game, _)| *game)
     }
 
-    /// The scores of all runs of `game`, unless it is missing.
+    /// The scores of all runs of `game`. `None` if it is missing.
     pub fn of(&self, game: &Game) -> Option<&[f64]> {
         let found = self.runs.iter().find(|(other, _)| *other == game);
         found.map(|(_, runs)| runs.as_slice())
     }
 
+    /// How much of the benchmark the scores cover.
     pub fn coverage(&self) -> Coverage {
         let counts = || self.runs.iter().map(|(_, runs)| runs.len());
         Coverage {
@@ -59,20 +71,20 @@ impl Scores {
         }
     }
 
-    /// All games, human-normalised.
-    pub fn normalised(&self) -> Matrix {
+    /// The human-normalized scores of all games.
+    pub fn normalized(&self) -> Matrix {
         let games: Vec<_> = self.games().collect();
-        self.normalised_on(&games).expect("these games are there")
+        self.normalized_on(&games).expect("these games are there")
     }
 
-    /// These games in this order, human-normalised. None if one is missing, or none are asked for.
-    pub fn normalised_on(&self, games: &[&'static Game]) -> Option<Matrix> {
+    /// The human-normalized scores of these games, in this order. `None` if one is missing or `games` is empty.
+    pub fn normalized_on(&self, games: &[&'static Game]) -> Option<Matrix> {
         let columns: Option<Vec<_>> = games
             .iter()
             .map(|game| {
                 let scores = self.of(game)?;
-                let normalised = scores.iter().map(|score| game.normalise(*score)).collect();
-                Some((*game, normalised))
+                let normalized = scores.iter().map(|score| game.normalize(*score)).collect();
+                Some((*game, normalized))
             })
             .collect();
         columns
@@ -88,7 +100,7 @@ fn collect(lists: impl IntoIterator<Item = (String, Vec<f64>)>) -> Result<Scores
             return Err(Problem::UnknownGame(name));
         };
         if found.iter().any(|(other, _)| *other == game) {
-            return Err(Problem::Twice(name));
+            return Err(Problem::DuplicateGame(name));
         }
         if runs.is_empty() {
             return Err(Problem::NoRuns(name));
@@ -109,18 +121,21 @@ fn collect(lists: impl IntoIterator<Item = (String, Vec<f64>)>) -> Result<Scores
     Ok(Scores { runs: found })
 }
 
-/// What of the benchmark a system's scores cover.
+/// How much of the benchmark a system's scores cover.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coverage {
+    /// Number of games with scores.
     pub games: usize,
+    /// Games without scores.
     pub missing: Vec<&'static Game>,
-    /// Runs of the game that has the fewest.
+    /// The smallest number of runs of a game.
     pub fewest_runs: usize,
+    /// The largest number of runs of a game.
     pub most_runs: usize,
 }
 
 impl Coverage {
-    /// All games are there, with as many runs each.
+    /// Whether no game is missing and all have equally many runs.
     pub fn is_complete(&self) -> bool {
         self.missing.is_empty() && self.fewest_runs == self.most_runs
     }
@@ -142,10 +157,36 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// The games that all systems have, in the benchmark's order: what they can be compared on.
+/// The games that all systems have, in the order of the benchmark.
 pub fn common_games(systems: &[&Scores]) -> Vec<&'static Game> {
     let has_all = |game: &&Game| systems.iter().all(|scores| scores.of(game).is_some());
     Game::benchmark().iter().filter(has_all).collect()
+}
+
+impl ScoresError {
+    /// What the user can do about it.
+    pub fn hint(&self) -> String {
+        match &self.problem {
+            Problem::UnknownGame(name) => {
+                let near: Vec<_> = Game::nearest(name)
+                    .iter()
+                    .map(|game| format!("`{}`", game.title()))
+                    .collect();
+                if !near.is_empty() {
+                    return format!("did you mean {}?", near.join(" or "));
+                }
+                let games: Vec<_> = Game::benchmark().iter().map(Game::title).collect();
+                format!("the games of the benchmark are {}", games.join(", "))
+            }
+            Problem::Json(message) if message.contains("not a number in JSON") => {
+                "leave out runs that have no score".into()
+            }
+            Problem::NoRuns(_) => "leave out games that were not played".into(),
+            Problem::DuplicateGame(_) => "put all runs of a game into one list".into(),
+            _ => r#"scores look like {"Pong": [20.5, 18.0], "Qbert": [743.0]}, one number per run"#
+                .into(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -161,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn order_and_spelling_of_the_text_do_not_matter() {
+    fn order_and_spelling_of_games_do_not_matter() {
         let one = scores(r#"{"up_n_down": [3], "Boxing": [1, 2]}"#);
         assert_eq!(one, scores(r#"{"Boxing": [1, 2], "UpNDown": [3]}"#));
         let titles: Vec<_> = one.games().map(Game::title).collect();
@@ -169,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn coverage_names_what_is_missing_and_uneven() {
+    fn coverage_names_missing_games_and_unequal_runs() {
         let two = scores(r#"{"Boxing": [1, 2], "Pong": [3]}"#).coverage();
         assert_eq!((two.fewest_runs, two.most_runs), (1, 2));
         assert_eq!(two.missing.len(), 24);
@@ -193,14 +234,14 @@ mod tests {
         let common = common_games(&[&one, &other]);
         let titles: Vec<_> = common.iter().map(|game| game.title()).collect();
         assert_eq!(titles, ["Boxing", "Pong"]);
-        assert!(one.normalised_on(&common).is_some());
+        assert!(one.normalized_on(&common).is_some());
         let alien = Game::named("Alien").unwrap();
-        assert_eq!(other.normalised_on(&[alien]), None);
-        assert_eq!(other.normalised_on(&[]), None);
+        assert_eq!(other.normalized_on(&[alien]), None);
+        assert_eq!(other.normalized_on(&[]), None);
     }
 
     #[test]
-    fn errors_name_file_and_key() {
+    fn errors_name_the_file_and_the_key() {
         let table = [
             (
                 r#"{"Pogn": [1]}"#,
@@ -212,32 +253,32 @@ mod tests {
             ),
             (
                 r#"{"Pong": [1, "n/a"]}"#,
-                r#"`my.json`: `Pong`, run 2: a score must be a number, and is the text "n/a""#,
+                r#"`my.json`: `Pong`, run 2: a score must be a number, not the text "n/a""#,
             ),
             (
                 r#"{"Pong": [1, 2, null]}"#,
-                "`my.json`: `Pong`, run 3: a score must be a number, and is null",
+                "`my.json`: `Pong`, run 3: a score must be a number, not null",
             ),
             (
                 r#"{"Pong": 21}"#,
-                "`my.json`: `Pong` must be a list of scores, and is 21",
+                "`my.json`: `Pong` must be a list of scores, not 21",
             ),
             (
                 r#"{"Pong": [[21]]}"#,
-                "`my.json`: `Pong`, run 1: a score must be a number, and is a list",
+                "`my.json`: `Pong`, run 1: a score must be a number, not a list",
             ),
             (
                 r#"{"Pong": [1], "pong": [2]}"#,
-                "`my.json`: `pong` is there twice",
+                "`my.json`: `pong` is listed twice",
             ),
-            ("{}", "`my.json`: there are no games in it"),
+            ("{}", "`my.json`: the file has no games"),
             (
                 "{\"Boxing\": [1],\n \"Pong\": [NaN]}",
-                "`my.json`: cannot be read as scores: in `Pong`: NaN is no number in JSON, at line 2 column 11",
+                "`my.json`: cannot be read as scores: in `Pong`: NaN is not a number in JSON, at line 2 column 11",
             ),
             (
                 r#"{"Pong": [-Infinity]}"#,
-                "`my.json`: cannot be read as scores: in `Pong`: Infinity is no number in JSON, at line 1 column 12",
+                "`my.json`: cannot be read as scores: in `Pong`: Infinity is not a number in JSON, at line 1 column 12",
             ),
             (
                 r#"{"Pong": [1e999]}"#,
@@ -257,14 +298,14 @@ mod tests {
     }
 
     #[test]
-    fn scores_that_are_no_text_are_checked_too() {
+    fn scores_that_are_not_finite_are_refused() {
         let error = Scores::new("run", [("Pong".to_owned(), vec![1.0, f64::NAN])]).unwrap_err();
-        let expected = "`run`: `Pong`, run 2: a score must be finite, and is NaN";
+        let expected = "`run`: `Pong`, run 2: a score must be finite, not NaN";
         assert_eq!(error.to_string(), expected);
     }
 
     #[test]
-    fn an_unknown_game_is_answered_by_the_nearest_or_by_all() {
+    fn the_hint_for_an_unknown_game_lists_similar_games_or_all() {
         let hint = |text| Scores::from_json("my.json", text).unwrap_err().hint();
         assert!(hint(r#"{"Pogn": [1]}"#).starts_with("did you mean `Pong`"));
         let start = "the games of the benchmark are Alien, Amidar, ";

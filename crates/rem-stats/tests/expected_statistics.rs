@@ -1,4 +1,4 @@
-//! Our statistics meet those in `expected-statistics.json`, which were computed elsewhere from the same scores.
+//! Statistics of published scores match `expected-statistics.json`, which was computed independently.
 
 use rem_stats::{
     Bootstrap, Estimate, Game, Matrix, Metric, baselines, probability_of_improvement, profile,
@@ -6,7 +6,7 @@ use rem_stats::{
 };
 use serde_json::Value;
 
-/// How far an interval's end may be off: both are random.
+/// Tolerance of interval bounds: both bootstraps are random.
 const INTERVAL_TOLERANCE: f64 = 0.02;
 
 fn expected() -> Value {
@@ -19,7 +19,7 @@ fn system(name: &str) -> Matrix {
     } else {
         name
     };
-    baselines::named(name).unwrap().scores().normalised()
+    baselines::named(name).unwrap().scores().normalized()
 }
 
 fn numbers(list: &Value) -> Vec<f64> {
@@ -37,7 +37,7 @@ fn assert_interval(what: &str, estimate: &Estimate, low: f64, high: f64) {
 }
 
 #[test]
-fn games() {
+fn games_match() {
     let expected = expected();
     let titles = expected["games"].as_array().unwrap().iter();
     let titles: Vec<_> = titles.map(|title| title.as_str().unwrap()).collect();
@@ -46,7 +46,7 @@ fn games() {
 }
 
 #[test]
-fn metrics_with_intervals() {
+fn metrics_and_intervals_match() {
     let expected = expected();
     let systems = expected["aggregates"].as_object().unwrap();
     assert_eq!(systems.len(), 5);
@@ -71,7 +71,7 @@ fn metrics_with_intervals() {
 }
 
 #[test]
-fn profiles() {
+fn profiles_match_and_lie_within_their_intervals() {
     let expected = &expected()["performance_profile"];
     let thresholds = numbers(&expected["taus"]);
     let few = Bootstrap {
@@ -91,7 +91,7 @@ fn profiles() {
 }
 
 #[test]
-fn probabilities_of_improvement_with_intervals() {
+fn probabilities_of_improvement_and_intervals_match() {
     let expected = expected();
     let pairs = expected["probability_of_improvement"].as_object().unwrap();
     assert_eq!(pairs.len(), 4);

@@ -1,5 +1,5 @@
-//! The rows below the games in the two tables of the REM paper: number of superhuman games, mean, median, interquartile
-//! mean, optimality gap.
+//! The metrics of Tables 1 and 9 of the REM paper: number of superhuman games, mean, median, interquartile mean and
+//! optimality gap.
 
 use rem_stats::{Game, Matrix, Metric, baselines, common_games, superhuman};
 
@@ -8,8 +8,8 @@ fn rounded(matrix: &Matrix) -> [f64; 4] {
 }
 
 #[test]
-fn main_results() {
-    // The paper counts 10 superhuman games of IRIS: on Pong its mean is the human score.
+fn metrics_of_table_1_are_reproduced() {
+    // The paper counts 10 superhuman games of IRIS. Its mean on Pong equals the human score.
     let table = [
         ("SimPLe", 1, [0.332, 0.134, 0.130, 0.729]),
         ("DreamerV3", 9, [1.124, 0.485, 0.487, 0.510]),
@@ -18,14 +18,14 @@ fn main_results() {
         ("REM", 12, [1.222, 0.280, 0.673, 0.482]),
     ];
     for (name, games, metrics) in table {
-        let matrix = baselines::named(name).unwrap().scores().normalised();
+        let matrix = baselines::named(name).unwrap().scores().normalized();
         assert_eq!(superhuman(&matrix), games, "{name}");
         assert_eq!(rounded(&matrix), metrics, "{name}");
     }
 }
 
 #[test]
-fn iris_is_human_on_pong() {
+fn mean_of_iris_on_pong_equals_the_human_score() {
     let pong = Game::named("Pong").unwrap();
     let iris = baselines::named("IRIS").unwrap().scores();
     let runs = iris.of(pong).unwrap();
@@ -34,15 +34,16 @@ fn iris_is_human_on_pong() {
 }
 
 #[test]
-fn storm_from_its_means() {
-    // As printed: 9 games, 1.222, 0.425. The printed 0.561 and 0.472 are of runs that the paper does not give.
-    let matrix = baselines::named("STORM").unwrap().scores().normalised();
+fn metrics_of_storm_are_computed_from_means() {
+    // As printed: 9 games, 1.222, 0.425. The printed IQM and optimality gap, 0.561 and 0.472, need scores of runs,
+    // which are not published.
+    let matrix = baselines::named("STORM").unwrap().scores().normalized();
     assert_eq!(superhuman(&matrix), 9);
     assert_eq!(rounded(&matrix), [1.222, 0.425, 0.606, 0.455]);
 }
 
 #[test]
-fn ablations() {
+fn metrics_of_table_9_are_reproduced() {
     let table = [
         ("REM", 6, [1.947, 2.339, 2.201, 0.198]),
         ("IRIS", 5, [1.564, 1.130, 1.191, 0.298]),
@@ -66,7 +67,7 @@ fn ablations() {
     let printed = "Assault Asterix ChopperCommand CrazyClimber DemonAttack Gopher Krull RoadRunner";
     assert_eq!(titles.join(" "), printed);
     for ((name, games_above, metrics), scores) in table.into_iter().zip(&systems) {
-        let matrix = scores.normalised_on(&games).unwrap();
+        let matrix = scores.normalized_on(&games).unwrap();
         assert_eq!(superhuman(&matrix), games_above, "{name}");
         assert_eq!(rounded(&matrix), metrics, "{name}");
     }

@@ -1,78 +1,78 @@
-// Which page is shown: the part of the address behind the #.
+// The router: the part of the address after the # selects the view.
 
-import { json } from "./api.js";
-import { compareView } from "./compare.js";
-import { h, notice } from "./dom.js";
-import { playView } from "./play.js";
-import { runView } from "./run.js";
-import { runsView } from "./runs.js";
+import { getJson } from "./lib/api.js";
+import { h, notice } from "./lib/dom.js";
+import { compareView } from "./views/compare.js";
+import { playView } from "./views/play.js";
+import { runView } from "./views/run.js";
+import { runsView } from "./views/runs.js";
 
 const content = document.getElementById("content");
-const where = document.getElementById("where");
+const breadcrumbs = document.getElementById("breadcrumbs");
 let view = null;
 
-/** The only run there is, for an address that names none. */
+/** The run of an address without one, if there is exactly one. */
 async function onlyRun() {
-  const runs = await json("/api/runs");
+  const runs = await getJson("/api/runs");
   return runs.length === 1 ? runs[0].name : null;
 }
 
-async function make([page, name, tab]) {
-  const named = name === undefined ? undefined : decodeURIComponent(name);
-  if (page === "run" && named) return runView(named, tab);
-  if (page === "compare" && named) return compareView(JSON.parse(named));
+async function createView([page, encoded, tab]) {
+  const name = encoded === undefined ? undefined : decodeURIComponent(encoded);
+  if (page === "run" && name) return runView(name, tab);
+  if (page === "compare" && name) return compareView(JSON.parse(name));
   if (page === "play") {
-    const run = named ?? (await onlyRun());
+    const run = name ?? (await onlyRun());
     return run ? playView(run) : runsView();
   }
   return runsView();
 }
 
-async function show() {
-  const asked = location.hash;
-  const parts = asked.replace(/^#\/?/, "").split("/");
+async function navigate() {
+  const { hash } = location;
+  const parts = hash.replace(/^#\/?/, "").split("/");
   let next;
   try {
-    // A tab of the run that is shown already.
-    if (view?.turn?.(parts)) return;
-    next = await make(parts);
+    // The current view may handle it, as another tab.
+    if (view?.navigate?.(parts)) return;
+    next = await createView(parts);
   } catch (error) {
-    next = { title: "Not shown", where: [], element: notice(error.message, error.hint ?? "Go back to the list of runs."), close() {} };
+    next = { title: "Error", breadcrumbs: [], element: notice(error.message, error.hint ?? "Go back to the list of runs."), close() {} };
   }
-  if (asked !== location.hash) return next.close();
+  if (hash !== location.hash) return next.close();
   view?.close();
   view = next;
   document.title = `${view.title} · REM`;
-  where.replaceChildren(...trail(view.where));
+  breadcrumbs.replaceChildren(trail(view.breadcrumbs));
   content.replaceChildren(view.element);
   content.focus({ preventScroll: true });
   scrollTo(0, 0);
 }
 
-function trail(places) {
-  const links = [["Runs", "#/"], ...places];
-  return [h("ol", {}, links.map(([text, href]) => h("li", {}, href ? h("a", { href }, text) : h("span", { "aria-current": "page" }, text))))];
+function trail(items) {
+  const links = [["Runs", "#/"], ...items];
+  return h("ol", {}, links.map(([text, href]) => h("li", {}, href ? h("a", { href }, text) : h("span", { "aria-current": "page" }, text))));
 }
 
-/** Light, dark, or as the system has it; remembered by the browser. */
-function schemes() {
+/** Light, dark, or the system's scheme; stored in the browser. */
+function initSchemeButton() {
   const button = document.getElementById("scheme");
-  const all = { auto: "◐ Auto", light: "○ Light", dark: "● Dark" };
+  const labels = { auto: "◐ Auto", light: "○ Light", dark: "● Dark" };
   const set = (scheme) => {
     if (scheme === "auto") delete document.documentElement.dataset.scheme;
     else document.documentElement.dataset.scheme = scheme;
-    button.textContent = all[scheme];
-    button.setAttribute("aria-label", `Colours: ${scheme}. Change.`);
+    button.textContent = labels[scheme];
+    button.setAttribute("aria-label", `Color scheme: ${scheme}`);
     localStorage.setItem("scheme", scheme);
   };
   button.addEventListener("click", () => {
-    const names = Object.keys(all);
-    const now = localStorage.getItem("scheme") ?? "auto";
-    set(names[(names.indexOf(now) + 1) % names.length]);
+    const schemes = Object.keys(labels);
+    const current = localStorage.getItem("scheme") ?? "auto";
+    set(schemes[(schemes.indexOf(current) + 1) % schemes.length]);
   });
-  set(all[localStorage.getItem("scheme")] ? localStorage.getItem("scheme") : "auto");
+  set(labels[localStorage.getItem("scheme")] ? localStorage.getItem("scheme") : "auto");
 }
 
-schemes();
-addEventListener("hashchange", show);
-show();
+initSchemeButton();
+addEventListener("hashchange", navigate);
+navigate();

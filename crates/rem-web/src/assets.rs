@@ -1,116 +1,96 @@
-//! The page's files, compiled into the program.
+//! The files of the page: embedded in release builds, read from `assets/` on every request in debug builds.
 
 use axum::extract::Path;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use rem_report::theme::{Theme, variables};
+use rust_embed::RustEmbed;
 
-use crate::error::Failure;
+use crate::error::ApiError;
 
-/// A file of `assets/` with its content type.
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../assets/", $name)))),*]
-    };
+#[derive(RustEmbed)]
+#[folder = "assets/"]
+struct Assets;
+
+/// `GET /`
+pub(crate) async fn index() -> Result<Response, ApiError> {
+    serve("index.html")
 }
 
-const FILES: &[(&str, &str)] = files![
-    "app.css",
-    "charts.css",
-    "console.css",
-    "api.js",
-    "chart.js",
-    "codebook.js",
-    "compare.js",
-    "console.js",
-    "curves.js",
-    "dom.js",
-    "dream.js",
-    "envelope.js",
-    "episodes.js",
-    "format.js",
-    "icon.svg",
-    "keys.js",
-    "main.js",
-    "moments.js",
-    "pictures.js",
-    "play.js",
-    "run.js",
-    "runs.js",
-    "tokens.js",
-];
-
-pub async fn page() -> Response {
-    answer(
-        "text/html; charset=utf-8",
-        include_str!("../assets/index.html").to_owned(),
-    )
+/// `GET /assets/{path}`
+pub(crate) async fn file(Path(path): Path<String>) -> Result<Response, ApiError> {
+    serve(&path)
 }
 
-pub async fn file(Path(name): Path<String>) -> Result<Response, Failure> {
-    if name == "theme.css" {
-        return Ok(answer("text/css; charset=utf-8", theme()));
-    }
-    let file = FILES.iter().find(|(file, _)| *file == name);
-    let (_, text) = file.ok_or_else(|| Failure::Missing("such file".into()))?;
-    let kind = match name.rsplit_once('.') {
+fn serve(path: &str) -> Result<Response, ApiError> {
+    let file = Assets::get(path).ok_or_else(|| ApiError::NotFound("file".into()))?;
+    let content_type = match path.rsplit_once('.') {
+        Some((_, "html")) => "text/html; charset=utf-8",
         Some((_, "css")) => "text/css; charset=utf-8",
         Some((_, "svg")) => "image/svg+xml",
         _ => "text/javascript; charset=utf-8",
     };
-    Ok(answer(kind, (*text).to_owned()))
-}
-
-/// The colours of `rem report`, which anyone can tell apart: light, dark, and as the reader's system has it.
-fn theme() -> String {
-    let (light, dark) = (variables(Theme::Light), variables(Theme::Dark));
-    format!(
-        ":root{{color-scheme:light dark;{light}}}\n\
-         @media (prefers-color-scheme:dark){{:root{{{dark}}}}}\n\
-         :root[data-scheme=light]{{color-scheme:light;{light}}}\n\
-         :root[data-scheme=dark]{{color-scheme:dark;{dark}}}\n"
-    )
-}
-
-fn answer(kind: &'static str, text: String) -> Response {
     let headers = [
-        (header::CONTENT_TYPE, kind),
+        (header::CONTENT_TYPE, content_type),
         (header::CACHE_CONTROL, "no-cache"),
     ];
-    (headers, text).into_response()
+    Ok((headers, file.data.into_owned()).into_response())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
-    /// Every file that a page or a module names is there, and every file is named by one.
-    #[test]
-    fn files_that_are_named_are_there() {
-        let page = include_str!("../assets/index.html");
-        let texts: Vec<&str> = FILES.iter().map(|(_, text)| *text).chain([page]).collect();
-        for (name, _) in FILES {
-            let named = texts.iter().any(|text| {
-                text.contains(&format!("\"./{name}\""))
-                    || text.contains(&format!("\"/assets/{name}\""))
-            });
-            assert!(named, "nobody uses {name}");
-        }
-        for text in texts {
-            for import in text.split("from \"./").skip(1) {
-                let name = import.split('"').next().unwrap();
-                assert!(
-                    FILES.iter().any(|(file, _)| *file == name),
-                    "{name} is missing"
-                );
+    fn files() -> BTreeMap<String, String> {
+        let read = |path: std::borrow::Cow<str>| {
+            let file = Assets::get(&path).unwrap();
+            (
+                path.into_owned(),
+                String::from_utf8(file.data.into_owned()).unwrap(),
+            )
+        };
+        Assets::iter().map(read).collect()
+    }
+
+    /// The path of `target`, relative to the file `from`.
+    fn resolve(from: &str, target: &str) -> String {
+        let mut parts: Vec<&str> = from.split('/').collect();
+        parts.pop();
+        for part in target.split('/') {
+            match part {
+                "." => {}
+                ".." => drop(parts.pop().expect("imports stay inside `assets/`")),
+                name => parts.push(name),
             }
         }
+        parts.join("/")
+    }
+
+    /// The files that a file refers to: imports of modules, `/assets/…` of the HTML page.
+    fn references(name: &str, text: &str) -> Vec<String> {
+        let quoted = |rest: &str| rest.split('"').next().unwrap().to_owned();
+        let imports = text.split(" from \"").skip(1);
+        let imports = imports.map(|rest| resolve(name, &quoted(rest)));
+        let absolute = text.split("\"/assets/").skip(1).map(quoted);
+        imports.chain(absolute).collect()
     }
 
     #[test]
-    fn nothing_is_loaded_from_elsewhere() {
-        let page = ("index.html", include_str!("../assets/index.html"));
-        for (name, text) in FILES.iter().chain([&page]) {
+    fn referenced_files_exist_and_every_file_is_referenced() {
+        let files = files();
+        let mut unused: Vec<&String> = files.keys().filter(|name| *name != "index.html").collect();
+        for (name, text) in &files {
+            for target in references(name, text) {
+                assert!(files.contains_key(&target), "{name}: {target} is missing");
+                unused.retain(|file| **file != target);
+            }
+        }
+        assert!(unused.is_empty(), "unused: {unused:?}");
+    }
+
+    #[test]
+    fn no_file_refers_to_another_host() {
+        for (name, text) in files() {
             let text = text.replace("http://www.w3.org/2000/svg", "");
             for scheme in ["http:", "https:", "@import", "url("] {
                 assert!(!text.contains(scheme), "{name}: {scheme}");

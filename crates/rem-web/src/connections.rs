@@ -1,4 +1,4 @@
-//! Connections, each of which has so long to ask and so long to take in an answer.
+//! The accept loop, with timeouts for clients that do not send or do not read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,58 +14,59 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
 use tokio::time::Sleep;
 
-/// A visitor that takes longer to say what it wants is dropped.
-const ASKING: Duration = Duration::from_secs(10);
+/// A client that takes longer to send its request headers is disconnected.
+const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A visitor that takes in nothing for so long is dropped.
-const LISTENING: Duration = Duration::from_secs(10);
+/// A client that reads nothing for this long is disconnected.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Serves all who come, for ever.
-pub async fn serve(mut listener: TcpListener, router: Router) {
+/// Accepts and serves connections forever.
+pub(crate) async fn serve(mut listener: TcpListener, router: Router) {
     loop {
         let (stream, _) = Listener::accept(&mut listener).await;
         let service = TowerToHyperService::new(router.clone());
         let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(ASKING);
-        let io = TokioIo::new(Patient::new(stream));
-        let served = http.serve_connection(io, service).with_upgrades();
-        // What goes wrong with a connection is its visitor's matter.
-        tokio::spawn(async { drop(served.await) });
+        http.timer(TokioTimer::new())
+            .header_read_timeout(HEADER_READ_TIMEOUT);
+        let io = TokioIo::new(WriteTimeout::new(stream));
+        let connection = http.serve_connection(io, service).with_upgrades();
+        // A failed connection concerns only its client.
+        tokio::spawn(async { drop(connection.await) });
     }
 }
 
-/// A connection that fails when nothing can be written to it for too long.
-struct Patient<S> {
+/// A stream whose writes fail with `TimedOut` after [`WRITE_TIMEOUT`] without progress.
+struct WriteTimeout<S> {
     stream: S,
-    /// Runs out while a write waits.
-    waiting: Option<Pin<Box<Sleep>>>,
+    /// Runs while a write is pending.
+    timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> Patient<S> {
+impl<S> WriteTimeout<S> {
     fn new(stream: S) -> Self {
         Self {
             stream,
-            waiting: None,
+            timer: None,
         }
     }
 
-    fn in_time<T>(
+    fn with_timeout<T>(
         &mut self,
         context: &mut Context,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.waiting = None;
+            self.timer = None;
             return written;
         }
-        let waiting = &mut self.waiting;
-        let waiting = waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep(LISTENING)));
-        let late = || Err(io::ErrorKind::TimedOut.into());
-        waiting.as_mut().poll(context).map(|()| late())
+        let timer = &mut self.timer;
+        let timer = timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(WRITE_TIMEOUT)));
+        let timed_out = || Err(io::ErrorKind::TimedOut.into());
+        timer.as_mut().poll(context).map(|()| timed_out())
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context,
@@ -75,14 +76,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.in_time(context, written)
+        self.with_timeout(context, written)
     }
 
     fn poll_write_vectored(
@@ -91,7 +92,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         parts: &[IoSlice],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.in_time(context, written)
+        self.with_timeout(context, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -100,11 +101,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
-        self.in_time(context, flushed)
+        self.with_timeout(context, flushed)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
         let closed = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.in_time(context, closed)
+        self.with_timeout(context, closed)
     }
 }

@@ -1,27 +1,32 @@
-//! Why a request gets no answer, in words for the page.
+//! Errors of the API, as status codes and JSON.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
+/// Why a request or command fails.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    #[error("there is no {0}")]
-    Missing(String),
-    /// The run's files do not allow it, now or at all.
+pub(crate) enum ApiError {
+    /// A run, file, episode or step does not exist.
+    #[error("{0} not found")]
+    NotFound(String),
+    /// The run lacks a file, or one of its files is invalid.
     #[error("{reason}")]
     Run {
         reason: String,
         hint: Option<String>,
     },
+    /// The request is invalid.
     #[error("{0}")]
-    Asked(String),
-    #[error("too many {0} are open; close one and try again")]
-    Busy(&'static str),
+    BadRequest(String),
+    /// A limit on open connections is reached.
+    #[error("too many open {0}; close one and try again")]
+    TooMany(&'static str),
 }
 
-impl Failure {
+impl ApiError {
+    /// What the user can do about it.
     pub fn hint(&self) -> Option<&str> {
         match self {
             Self::Run { hint, .. } => hint.as_deref(),
@@ -31,16 +36,16 @@ impl Failure {
 
     fn status(&self) -> StatusCode {
         match self {
-            Self::Missing(_) => StatusCode::NOT_FOUND,
+            Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::Run { .. } => StatusCode::CONFLICT,
-            Self::Asked(_) => StatusCode::BAD_REQUEST,
-            Self::Busy(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::BadRequest(_) => StatusCode::BAD_REQUEST,
+            Self::TooMany(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
 
-impl From<rem::error::Error> for Failure {
-    fn from(error: rem::error::Error) -> Self {
+impl From<rem::Error> for ApiError {
+    fn from(error: rem::Error) -> Self {
         Self::Run {
             reason: error.to_string(),
             hint: error.hint(),
@@ -48,19 +53,19 @@ impl From<rem::error::Error> for Failure {
     }
 }
 
-impl From<rem::replay::ReplayError> for Failure {
-    fn from(error: rem::replay::ReplayError) -> Self {
-        rem::error::Error::from(error).into()
+impl From<rem::data::replay::ReplayError> for ApiError {
+    fn from(error: rem::data::replay::ReplayError) -> Self {
+        rem::Error::from(error).into()
     }
 }
 
-impl From<rem::env::EnvError> for Failure {
+impl From<rem::env::EnvError> for ApiError {
     fn from(error: rem::env::EnvError) -> Self {
-        rem::error::Error::from(error).into()
+        rem::Error::from(error).into()
     }
 }
 
-impl IntoResponse for Failure {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let body = json!({"error": self.to_string(), "hint": self.hint()});
         (self.status(), Json(body)).into_response()

@@ -1,7 +1,6 @@
-//! What happens in runs, as a stream of server-sent events: one stream for all runs that a page shows.
+//! Run updates as server-sent events: one stream for all runs that a page shows.
 //!
-//! A stream is asked for its next event only when the last one has gone out, so a reader that is slow makes it wait and
-//! nothing pile up.
+//! The next event is produced only after the last one was sent, so a slow client delays its stream and nothing queues up.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -12,122 +11,126 @@ use std::time::{Duration, Instant, SystemTime};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use rem_run::{TimingLine, layout};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::Failure;
-use crate::run::{self, Glance, Progress, Summary, Tail, Timing};
+use crate::error::ApiError;
+use crate::run::{self, LogTail, Progress, Summary, SummaryReader};
 
-/// How often files are looked at.
-const PAUSE: Duration = Duration::from_millis(500);
+/// Time between two polls of the files of the runs.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// A stream ends after so long, lest a page that no longer reads keep its seat: it need not take in what is told until
-/// that is more than the system holds back for it. Pages that are there open another one.
-const LONGEST: Duration = Duration::from_secs(1800);
+/// Streams end after this time. A client that stopped reading holds its slot at most this long, even if the socket
+/// buffers absorb everything sent to it. Live pages reconnect.
+const MAX_STREAM_AGE: Duration = Duration::from_secs(1800);
 
-/// Runs in one stream.
-pub const MOST_RUNS: usize = 64;
+/// Most runs in one stream.
+pub(crate) const MAX_RUNS: usize = 64;
 
-/// Streams that may be open at a time.
-pub fn seats() -> Arc<Semaphore> {
+/// One permit per open stream.
+pub(crate) fn stream_slots() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(32))
 }
 
-/// The events of these runs from their start on.
-pub fn stream(runs: Vec<(String, PathBuf)>, seats: Arc<Semaphore>) -> Result<Response, Failure> {
-    let seat = seats
+/// The events of these runs, from the start of their logs.
+pub(crate) fn stream(
+    runs: Vec<(String, PathBuf)>,
+    slots: Arc<Semaphore>,
+) -> Result<Response, ApiError> {
+    let slot = slots
         .try_acquire_owned()
-        .map_err(|_| Failure::Busy("pages"))?;
-    let watch = Watch {
+        .map_err(|_| ApiError::TooMany("pages"))?;
+    let state = StreamState {
         runs: runs
             .into_iter()
-            .map(|(name, dir)| Watched::new(name, dir))
+            .map(|(name, dir)| WatchedRun::new(name, dir))
             .collect(),
         ready: VecDeque::new(),
-        begun: Instant::now(),
-        _seat: seat,
+        started: Instant::now(),
+        _slot: slot,
     };
-    let events = stream::unfold(watch, |mut watch| async move {
-        let event = watch.next().await?;
-        Some((Ok::<_, Infallible>(event), watch))
+    let events = stream::unfold(state, |mut state| async move {
+        let event = state.next().await?;
+        Some((Ok::<_, Infallible>(event), state))
     });
     Ok(Sse::new(events)
         .keep_alive(KeepAlive::default())
         .into_response())
 }
 
-struct Watch {
-    runs: Vec<Watched>,
+struct StreamState {
+    runs: Vec<WatchedRun>,
     ready: VecDeque<Value>,
-    begun: Instant,
-    _seat: OwnedSemaphorePermit,
+    started: Instant,
+    _slot: OwnedSemaphorePermit,
 }
 
-impl Watch {
+impl StreamState {
     async fn next(&mut self) -> Option<Event> {
-        while self.begun.elapsed() < LONGEST {
+        while self.started.elapsed() < MAX_STREAM_AGE {
             if let Some(value) = self.ready.pop_front() {
                 return Some(Event::default().data(value.to_string()));
             }
             let mut runs = std::mem::take(&mut self.runs);
-            let polled = tokio::task::spawn_blocking(move || {
-                let news: Vec<Value> = runs.iter_mut().flat_map(Watched::poll).collect();
-                (runs, news)
+            let poll = tokio::task::spawn_blocking(move || {
+                let events: Vec<Value> = runs.iter_mut().flat_map(WatchedRun::poll).collect();
+                (runs, events)
             });
-            let (runs, news) = polled.await.expect("looking at files does not panic");
+            let (runs, events) = poll.await.expect("polling files does not panic");
             self.runs = runs;
-            if news.is_empty() {
-                tokio::time::sleep(PAUSE).await;
+            if events.is_empty() {
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
-            self.ready.extend(news);
+            self.ready.extend(events);
         }
         None
     }
 }
 
-/// A run that is watched, and what was told of it.
-struct Watched {
+/// A run in a stream, and what was sent of it.
+struct WatchedRun {
     name: String,
     dir: PathBuf,
-    metrics: Tail,
-    timing: Tail,
-    timings: Vec<Timing>,
-    glance: Glance,
-    /// When its pictures last changed, and how many there were.
-    pictures: (Option<SystemTime>, usize),
-    /// Its summary and the number of its pictures, as they were told last.
-    told: Option<(Summary, usize)>,
+    metrics: LogTail,
+    timing: LogTail,
+    timings: Vec<TimingLine>,
+    summary: SummaryReader,
+    /// The modification time of `media/`, and the number of files in it.
+    media: (Option<SystemTime>, usize),
+    /// The last summary and number of media files sent.
+    sent: Option<(Summary, usize)>,
 }
 
-impl Watched {
+impl WatchedRun {
     fn new(name: String, dir: PathBuf) -> Self {
         Self {
-            metrics: Tail::new(dir.clone(), "metrics.jsonl"),
-            timing: Tail::new(dir.clone(), "timing.jsonl"),
+            metrics: LogTail::new(dir.clone(), layout::METRICS),
+            timing: LogTail::new(dir.clone(), layout::TIMING),
             timings: Vec::new(),
-            glance: Glance::default(),
-            pictures: (None, 0),
-            told: None,
+            summary: SummaryReader::default(),
+            media: (None, 0),
+            sent: None,
             name,
             dir,
         }
     }
 
-    /// What is new; a file that cannot be read now is tried again the next time.
+    /// Events since the last poll. A file that cannot be read is tried again at the next poll.
     fn poll(&mut self) -> Vec<Value> {
-        let mut news = Vec::new();
+        let mut events = Vec::new();
         if let Ok(mut metrics) = self.metrics.poll()
-            && !metrics.is_nothing()
+            && !metrics.is_empty()
         {
-            metrics.lines.retain(is_measured);
-            news.push(json!({
-                "run": self.name, "is": "metrics", "restarted": metrics.restarted, "lines": metrics.lines,
+            metrics.lines.retain(is_metrics_line);
+            events.push(json!({
+                "run": self.name, "type": "metrics", "reset": metrics.reset, "lines": metrics.lines,
             }));
         }
         if let Ok(timing) = self.timing.poll()
-            && !timing.is_nothing()
+            && !timing.is_empty()
         {
-            if timing.restarted {
+            if timing.reset {
                 self.timings.clear();
             }
             let parsed = timing
@@ -136,42 +139,42 @@ impl Watched {
                 .filter_map(|line| serde_json::from_value(line).ok());
             self.timings.extend(parsed);
             if let Ok(config) = run::config(&self.dir) {
-                let progress = Progress::of(&config, &self.timings);
-                news.push(json!({"run": self.name, "is": "progress", "progress": progress}));
+                let progress = Progress::new(&config, &self.timings);
+                events.push(json!({"run": self.name, "type": "progress", "progress": progress}));
             }
         }
-        news.extend(self.summary_if_changed());
-        news
+        events.extend(self.changed_summary());
+        events
     }
 
-    fn summary_if_changed(&mut self) -> Option<Value> {
-        let summary = self.glance.summary(&self.name, &self.dir);
-        let pictures = self.count_pictures();
-        // The clock alone is no news.
-        let timeless = Summary {
-            seconds_quiet: None,
+    fn changed_summary(&mut self) -> Option<Value> {
+        let summary = self.summary.read(&self.name, &self.dir);
+        let media = self.count_media();
+        // `idle_seconds` always changes.
+        let without_time = Summary {
+            idle_seconds: None,
             ..summary.clone()
         };
-        let news = Some((timeless, pictures));
-        if self.told == news {
+        let current = Some((without_time, media));
+        if self.sent == current {
             return None;
         }
-        self.told = news;
-        Some(json!({"run": self.name, "is": "summary", "summary": summary, "pictures": pictures}))
+        self.sent = current;
+        Some(json!({"run": self.name, "type": "summary", "summary": summary, "media": media}))
     }
 
-    fn count_pictures(&mut self) -> usize {
-        let media = self.dir.join("media").metadata();
-        let changed = media.and_then(|media| media.modified()).ok();
-        if self.pictures.0 != changed {
-            self.pictures = (changed, rem::showcase::pictures(&self.dir).len());
+    fn count_media(&mut self) -> usize {
+        let media = self.dir.join(layout::MEDIA).metadata();
+        let modified = media.and_then(|media| media.modified()).ok();
+        if self.media.0 != modified {
+            self.media = (modified, rem::train::eval_media::pictures(&self.dir).len());
         }
-        self.pictures.1
+        self.media.1
     }
 }
 
-/// Whether a line of `metrics.jsonl` is what a page expects there.
-fn is_measured(line: &Value) -> bool {
+/// Whether a line of `metrics.jsonl` has the fields that the page relies on.
+fn is_metrics_line(line: &Value) -> bool {
     line["phase"].is_string() && line["epoch"].is_u64()
 }
 
@@ -181,29 +184,30 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn only_what_is_new_is_told() {
-        let place = tempfile::tempdir().unwrap();
-        let dir = place.path().to_path_buf();
+    fn a_poll_returns_only_changes() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().to_path_buf();
         fs::write(
             dir.join("metrics.jsonl"),
             "{\"epoch\":1,\"phase\":\"collect\"}\nnull\n{\"epoch\":1}\n{\"phase\":\"note\"}\n7\n",
         )
         .unwrap();
-        let mut watched = Watched::new("run".into(), dir.clone());
-        let kinds = |news: Vec<Value>| -> Vec<String> {
-            news.iter()
-                .map(|n| n["is"].as_str().unwrap().to_owned())
+        let mut run = WatchedRun::new("run".into(), dir.clone());
+        let types = |events: Vec<Value>| -> Vec<String> {
+            events
+                .iter()
+                .map(|event| event["type"].as_str().unwrap().to_owned())
                 .collect()
         };
-        let first = watched.poll();
+        let first = run.poll();
         assert_eq!(first[0]["lines"].as_array().unwrap().len(), 1);
-        assert_eq!(kinds(first), ["metrics", "summary"]);
-        assert!(watched.poll().is_empty());
+        assert_eq!(types(first), ["metrics", "summary"]);
+        assert!(run.poll().is_empty());
         let config = rem::config::Config::load("debug", &[]).unwrap();
         fs::write(dir.join("config.toml"), config.to_toml()).unwrap();
         let line = "{\"epoch\":1,\"phase\":\"collect\",\"seconds\":2.0,\"steps\":1,\"steps_per_second\":0.5}\n";
         fs::write(dir.join("timing.jsonl"), line).unwrap();
-        assert_eq!(kinds(watched.poll()), ["progress", "summary"]);
-        assert!(watched.poll().is_empty());
+        assert_eq!(types(run.poll()), ["progress", "summary"]);
+        assert!(run.poll().is_empty());
     }
 }

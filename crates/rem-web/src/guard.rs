@@ -1,4 +1,4 @@
-//! Who may come in: names that only this machine answers to, the token, pages of our own; and what pages may do.
+//! Access control: `Host`, `Origin`, `Sec-Fetch-Site` and token checks; the content security policy of the page.
 
 use std::net::IpAddr;
 
@@ -8,12 +8,13 @@ use axum::http::{StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-/// The page runs our scripts, styles and pictures and speaks to us; nothing from elsewhere, nothing inline.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
+/// Scripts, styles, images and connections of this server only; nothing inline.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
+/// Headers of every response.
 const HEADERS: [(HeaderName, &str); 5] = [
-    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
     (
@@ -26,49 +27,56 @@ const HEADERS: [(HeaderName, &str); 5] = [
     ),
 ];
 
-const FETCHED_FOR: HeaderName = HeaderName::from_static("sec-fetch-site");
+const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// A secret that visitors must know.
+/// A secret that requests must carry, in the query or in a cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token(String);
 
 impl Token {
-    /// A new one that nobody can guess.
+    /// A random token of 32 hexadecimal digits.
     pub fn generate() -> Self {
         let mut bytes = [0; 16];
-        getrandom::fill(&mut bytes).expect("the system has randomness");
+        getrandom::fill(&mut bytes).expect("the system provides randomness");
         Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// One of the user's; letters and digits only, so that it stands in an address and a cookie as it is.
+    /// A token chosen by the user: at least eight letters and digits, so that it needs no escaping in URLs and cookies.
+    ///
+    /// # Errors
+    ///
+    /// If `text` is shorter or has other characters.
     pub fn new(text: &str) -> Result<Self, String> {
         let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric());
         match plain && text.len() >= 8 {
             true => Ok(Self(text.into())),
-            false => Err("a token has eight or more letters and digits, and nothing else".into()),
+            false => Err("a token must have at least 8 characters, only letters and digits".into()),
         }
     }
 
+    /// The text of the token.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Takes as long for a wrong guess as for a right one of its length.
-    fn is(&self, guess: &str) -> bool {
+    /// Compares in constant time.
+    fn matches(&self, guess: &str) -> bool {
         let (a, b) = (self.0.as_bytes(), guess.as_bytes());
         let differing = a.iter().zip(b).fold(0, |bits, (a, b)| bits | (a ^ b));
         a.len() == b.len() && differing == 0
     }
 }
 
+/// Checks whether a request may be served.
 #[derive(Clone, Debug)]
-pub struct Guard {
+pub(crate) struct Guard {
     token: Option<Token>,
-    /// The name of the cookie with the token. Browsers send a host's cookies to all of its ports, so it has ours in it.
+    /// The name of the cookie with the token. It contains the port, because browsers share the cookies of a host between
+    /// its ports.
     cookie: String,
 }
 
-/// What is answered instead of the page.
+/// Why a request is refused.
 #[derive(Debug, PartialEq)]
 enum Refusal {
     Host,
@@ -87,14 +95,16 @@ impl Guard {
     fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let host = text(header::HOST).or(uri.authority().map(|authority| authority.as_str()));
-        let host = host.filter(|host| is_ours(host)).ok_or(Refusal::Host)?;
-        // Browsers let any page open WebSockets to anywhere, but say who does.
+        let host = host
+            .filter(|host| is_local_name(host))
+            .ok_or(Refusal::Host)?;
+        // Any page may open a WebSocket to any host, but the browser sends its origin.
         let origin = text(header::ORIGIN);
         if origin.is_some_and(|origin| origin.strip_prefix("http://") != Some(host)) {
             return Err(Refusal::Origin);
         }
-        // Nor do they ask before they fetch pictures and scripts from anywhere, but say for whom. The page may be linked.
-        let site = text(FETCHED_FOR).unwrap_or("none");
+        // Any page may embed images and scripts of any host, but the browser sends the relation. `/` may be linked.
+        let site = text(SEC_FETCH_SITE).unwrap_or("none");
         if !["same-origin", "none"].contains(&site) && uri.path() != "/" {
             return Err(Refusal::Origin);
         }
@@ -103,17 +113,17 @@ impl Guard {
         };
         let cookies = text(header::COOKIE).unwrap_or_default();
         let mut shown = cookies.split(';').filter_map(|c| c.trim().split_once('='));
-        let known = shown.any(|(name, value)| name == self.cookie && token.is(value));
-        match known || asked_token(uri).is_some_and(|guess| token.is(guess)) {
+        let known = shown.any(|(name, value)| name == self.cookie && token.matches(value));
+        match known || query_token(uri).is_some_and(|guess| token.matches(guess)) {
             true => Ok(()),
             false => Err(Refusal::Token),
         }
     }
 }
 
-/// Whether a Host header names this machine in a way that nobody else can make it go by: a number or `localhost`. A page
-/// elsewhere could point a name of its own at us and read what we answer.
-fn is_ours(host: &str) -> bool {
+/// Whether a Host header is an IP address or `localhost`. Rejecting other names prevents DNS rebinding: a foreign page
+/// could resolve its own name to this machine and read our responses.
+fn is_local_name(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
         _ => host,
@@ -122,7 +132,7 @@ fn is_ours(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
 }
 
-fn asked_token(uri: &Uri) -> Option<&str> {
+fn query_token(uri: &Uri) -> Option<&str> {
     let pairs = uri
         .query()?
         .split('&')
@@ -132,13 +142,13 @@ fn asked_token(uri: &Uri) -> Option<&str> {
         .find_map(|(key, value)| (key == "token").then_some(value))
 }
 
-/// The layer around all routes.
-pub async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    let asked = guard.check(request.uri(), request.headers());
-    let mut response = match asked {
+/// The middleware around all routes.
+pub(crate) async fn check(State(guard): State<Guard>, request: Request, next: Next) -> Response {
+    let checked = guard.check(request.uri(), request.headers());
+    let mut response = match checked {
         Err(refusal) => refusal.into_response(),
-        // The token goes from the address into a cookie, lest it stay in the history or be passed on with a link.
-        Ok(()) if asked_token(request.uri()).is_some() => remembered(&guard),
+        // Move the token from the URL to a cookie, so that it does not stay in the history or get shared with a link.
+        Ok(()) if query_token(request.uri()).is_some() => set_cookie(&guard),
         Ok(()) => next.run(request).await,
     };
     for (name, value) in HEADERS {
@@ -149,7 +159,7 @@ pub async fn guarded(State(guard): State<Guard>, request: Request, next: Next) -
     response
 }
 
-fn remembered(guard: &Guard) -> Response {
+fn set_cookie(guard: &Guard) -> Response {
     let token = guard.token.as_ref().map_or("", Token::as_str);
     let cookie = format!(
         "{}={token}; Path=/; HttpOnly; SameSite=Strict",
@@ -166,11 +176,11 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let text = match self {
             Self::Host => {
-                "Open this page by its number, as http://127.0.0.1:PORT/, or as localhost."
+                "Open this page by IP address, as http://127.0.0.1:PORT/, or as localhost."
             }
-            Self::Origin => "Only the page itself may ask.",
+            Self::Origin => "Cross-origin requests are not allowed.",
             Self::Token => {
-                "A token is needed: open the address that `rem` printed, with ?token=… at its end."
+                "Missing or wrong token. Open the URL that `rem` printed; it ends in ?token=…"
             }
         };
         (StatusCode::FORBIDDEN, text).into_response()
@@ -181,7 +191,7 @@ impl IntoResponse for Refusal {
 mod tests {
     use super::*;
 
-    fn asked(guard: &Guard, uri: &str, headers: &[(HeaderName, &str)]) -> Result<(), Refusal> {
+    fn check(guard: &Guard, uri: &str, headers: &[(HeaderName, &str)]) -> Result<(), Refusal> {
         let pairs = headers
             .iter()
             .map(|(name, value)| (name.clone(), value.parse().unwrap()));
@@ -189,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_nobody_else_can_have_are_ours() {
+    fn only_ip_addresses_and_localhost_are_local_names() {
         for host in [
             "localhost:80",
             "LOCALHOST",
@@ -198,7 +208,7 @@ mod tests {
             "192.168.0.4",
             "[::1]",
         ] {
-            assert!(is_ours(host), "{host}");
+            assert!(is_local_name(host), "{host}");
         }
         for host in [
             "evil.example",
@@ -208,15 +218,15 @@ mod tests {
             "a:b",
             "127.0.0.1@evil",
         ] {
-            assert!(!is_ours(host), "{host}");
+            assert!(!is_local_name(host), "{host}");
         }
     }
 
     #[test]
-    fn another_page_cannot_speak_for_us() {
+    fn foreign_origins_are_refused() {
         let guard = Guard::new(None, 7070);
         let host = (header::HOST, "127.0.0.1:7070");
-        let from = |origin| asked(&guard, "/", &[host.clone(), (header::ORIGIN, origin)]);
+        let from = |origin| check(&guard, "/", &[host.clone(), (header::ORIGIN, origin)]);
         assert_eq!(from("http://127.0.0.1:7070"), Ok(()));
         for origin in [
             "http://evil.example",
@@ -226,14 +236,14 @@ mod tests {
         ] {
             assert_eq!(from(origin), Err(Refusal::Origin), "{origin}");
         }
-        assert_eq!(asked(&guard, "/", &[]), Err(Refusal::Host));
+        assert_eq!(check(&guard, "/", &[]), Err(Refusal::Host));
     }
 
     #[test]
-    fn another_page_cannot_make_us_work() {
+    fn cross_site_requests_reach_only_the_page_itself() {
         let guard = Guard::new(None, 7070);
         let host = (header::HOST, "127.0.0.1:7070");
-        let fetched = |uri, site| asked(&guard, uri, &[host.clone(), (FETCHED_FOR, site)]);
+        let fetched = |uri, site| check(&guard, uri, &[host.clone(), (SEC_FETCH_SITE, site)]);
         for site in ["same-origin", "none"] {
             assert_eq!(fetched("/api/runs", site), Ok(()), "{site}");
         }
@@ -244,20 +254,20 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_asked_for_and_remembered() {
+    fn a_token_is_required_in_the_query_or_the_cookie() {
         let guard = Guard::new(Some(Token::new("sesame123").unwrap()), 7070);
         let host = (header::HOST, "192.168.0.4:7070");
-        let cookie = |text| asked(&guard, "/", &[host.clone(), (header::COOKIE, text)]);
+        let cookie = |text| check(&guard, "/", &[host.clone(), (header::COOKIE, text)]);
         assert_eq!(
-            asked(&guard, "/", std::slice::from_ref(&host)),
+            check(&guard, "/", std::slice::from_ref(&host)),
             Err(Refusal::Token)
         );
         assert_eq!(
-            asked(&guard, "/?token=sesame12", std::slice::from_ref(&host)),
+            check(&guard, "/?token=sesame12", std::slice::from_ref(&host)),
             Err(Refusal::Token)
         );
         assert_eq!(
-            asked(&guard, "/?token=sesame123", std::slice::from_ref(&host)),
+            check(&guard, "/?token=sesame123", std::slice::from_ref(&host)),
             Ok(())
         );
         assert_eq!(cookie("other=1; rem-token-7070=sesame123"), Ok(()));
@@ -266,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_long_plain_and_never_the_same() {
+    fn generated_tokens_are_long_and_unique() {
         assert_eq!(Token::generate().as_str().len(), 32);
         assert_ne!(Token::generate(), Token::generate());
         assert!(Token::new("short").is_err() && Token::new("with space").is_err());

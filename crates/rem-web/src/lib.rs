@@ -1,16 +1,43 @@
-//! A local web page: runs while they train, what their agents see and dream, and a console to play in both.
+//! The web server and page behind `rem watch` and `rem play`.
 //!
-//! The server reads run directories and writes nothing. Whatever needs an agent is computed on demand from the run's
-//! last checkpoint, in this process, so that training is left alone.
+//! [`serve`] lists the runs in some directories and shows them in the browser: metrics while a run trains,
+//! reconstructions and codebook of the tokenizer, imagined next to real frames, policy and value along replay episodes,
+//! and play sessions in the real environment or in the world model.
+//!
+//! # Layers
+//!
+//! - `guard` and `connections` decide who is served: `Host`, `Origin` and token checks, timeouts.
+//! - `routes` maps addresses to handlers, `assets` serves the page, `events` streams run updates (server-sent events).
+//! - `run` reads run directories. It is the only way from an address to a file.
+//! - `inference` loads the agent of the last checkpoint and answers queries that need it.
+//! - `play` runs interactive sessions over a WebSocket.
+//!
+//! The server never writes to a run directory and takes no lock. Agents run in this process, on demand, so training is
+//! not affected.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use rem_web::{Options, serve};
+//!
+//! let options = Options {
+//!     paths: vec!["runs".into()],
+//!     address: ([127, 0, 0, 1], 7357).into(),
+//!     token: None,
+//! };
+//! serve(options, |address| println!("http://{address}/"))?;
+//! # Ok::<(), std::io::Error>(())
+//! ```
+
+#![warn(missing_docs)]
 
 mod assets;
 mod connections;
-mod envelope;
 mod error;
 mod events;
 mod guard;
-mod library;
-mod mind;
+mod inference;
+mod message;
 mod play;
 mod routes;
 mod run;
@@ -24,48 +51,53 @@ use tokio::net::TcpListener;
 
 use guard::Guard;
 pub use guard::Token;
-use library::Library;
-use mind::Minds;
-pub use play::dreamed_steps;
-use routes::App;
-use run::Summaries;
+use inference::AgentCache;
+pub use play::time_dream_steps;
+use routes::AppState;
+use run::{RunIndex, SummaryCache};
 
-/// What is served, and to whom.
+/// What to serve, where, and to whom.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Runs, and folders with runs in them.
+    /// Run directories, and directories that contain them.
     pub paths: Vec<PathBuf>,
+    /// The address to listen on. Port 0 picks a free port.
     pub address: SocketAddr,
-    /// Asked of every visitor, if there is one. On another address than loopback's there must be.
+    /// The token that requests must carry. Required unless `address` is a loopback address.
     pub token: Option<Token>,
 }
 
-/// Serves until Ctrl-C. `ready` is told the address once it can be opened.
+/// Serves until Ctrl-C. Calls `ready` with the bound address once the server accepts connections.
+///
+/// # Errors
+///
+/// If the address cannot be bound or Ctrl-C cannot be handled.
 ///
 /// # Panics
-/// If other machines could come in without a token.
+///
+/// If `address` is not a loopback address and there is no token.
 pub fn serve(options: Options, ready: impl FnOnce(SocketAddr)) -> io::Result<()> {
     assert!(
         options.address.ip().is_loopback() || options.token.is_some(),
-        "other machines need a token"
+        "a non-loopback address needs a token"
     );
-    // One thread is plenty for the network; agents think on others.
+    // One thread is enough for the network; inference runs on others.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let listener = TcpListener::bind(options.address).await?;
         let address = listener.local_addr()?;
-        let app = App {
-            library: Arc::new(Library::new(options.paths)),
-            summaries: Arc::new(Summaries::default()),
-            minds: Arc::new(Minds::default()),
-            sessions: play::seats(),
-            streams: events::seats(),
+        let state = AppState {
+            runs: Arc::new(RunIndex::new(options.paths)),
+            summaries: Arc::new(SummaryCache::default()),
+            agents: Arc::new(AgentCache::default()),
+            sessions: play::session_slots(),
+            streams: events::stream_slots(),
         };
         ready(address);
-        let router = routes::router(app, Guard::new(options.token, address.port()));
-        // Not gracefully: a page that is open would keep its stream of events, and so the server, for ever.
+        let router = routes::router(state, Guard::new(options.token, address.port()));
+        // No graceful shutdown: the event stream of an open page would keep the server alive.
         tokio::select! {
             () = connections::serve(listener, router) => Ok(()),
             stopped = tokio::signal::ctrl_c() => stopped,

@@ -1,10 +1,9 @@
-//! The console: you or the agent, in the real game or in the dream, over a WebSocket.
+//! Play sessions over a WebSocket: a human or the agent, in the real environment or in a dream.
 //!
-//! The page asks and the server answers, one message for one message, so the page sets the pace, and a page that does
-//! not read is dropped when its answer cannot be delivered.
+//! The protocol is strictly request and response, so the page sets the pace. A page that does not read is disconnected.
 
+mod bench;
 mod command;
-mod pace;
 mod session;
 mod timeline;
 
@@ -19,97 +18,99 @@ use rem::threads;
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
-use crate::envelope;
-use crate::error::Failure;
-use crate::mind::Minds;
+use crate::error::ApiError;
+use crate::inference::AgentCache;
+use crate::message;
+pub use bench::time_dream_steps;
 use command::Command;
-pub use pace::dreamed_steps;
 use session::Session;
 
-/// The longest message that a page has reason to send.
-const MOST_BYTES: usize = 4096;
+/// The size limit of a command.
+const MAX_COMMAND_BYTES: usize = 4096;
 
-/// A page that takes longer to take in an answer is dropped.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A page that takes longer to read a response is disconnected.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A page that asks nothing for so long is gone.
-const IDLE: Duration = Duration::from_secs(3600);
+/// A page that sends nothing for this long is disconnected.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// Consoles that may be open at a time.
-pub fn seats() -> Arc<Semaphore> {
+/// One permit per open session.
+pub(crate) fn session_slots() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(4))
 }
 
-pub fn accept(
+/// Upgrades a request to the WebSocket of a new session.
+pub(crate) fn accept(
     upgrade: WebSocketUpgrade,
     run: PathBuf,
-    minds: Arc<Minds>,
-    seats: Arc<Semaphore>,
-) -> Result<Response, Failure> {
-    let seat = seats
+    agents: Arc<AgentCache>,
+    slots: Arc<Semaphore>,
+) -> Result<Response, ApiError> {
+    let slot = slots
         .try_acquire_owned()
-        .map_err(|_| Failure::Busy("consoles"))?;
+        .map_err(|_| ApiError::TooMany("play sessions"))?;
     let upgrade = upgrade
-        .max_message_size(MOST_BYTES)
-        .max_frame_size(MOST_BYTES);
-    Ok(upgrade.on_upgrade(move |socket| converse(socket, run, minds, seat)))
+        .max_message_size(MAX_COMMAND_BYTES)
+        .max_frame_size(MAX_COMMAND_BYTES);
+    Ok(upgrade.on_upgrade(move |socket| handle_socket(socket, run, agents, slot)))
 }
 
-/// A question of the page, and where its answer goes.
-type Asked = (String, oneshot::Sender<Vec<u8>>);
+/// A command and the channel for its response.
+type Request = (String, oneshot::Sender<Vec<u8>>);
 
-async fn converse(
+async fn handle_socket(
     mut socket: WebSocket,
     run: PathBuf,
-    minds: Arc<Minds>,
-    seat: OwnedSemaphorePermit,
+    agents: Arc<AgentCache>,
+    slot: OwnedSemaphorePermit,
 ) {
-    let (questions, asked) = mpsc::channel();
+    let (sender, requests) = mpsc::channel();
     std::thread::spawn(move || {
-        think(run, minds, asked);
-        drop(seat);
+        run_session(run, agents, requests);
+        drop(slot);
     });
-    while let Ok(Some(Ok(message))) = tokio::time::timeout(IDLE, socket.recv()).await {
+    while let Ok(Some(Ok(message))) = tokio::time::timeout(IDLE_TIMEOUT, socket.recv()).await {
         let Message::Text(text) = message else {
             continue;
         };
-        let (answer, answered) = oneshot::channel();
-        if questions.send((text.to_string(), answer)).is_err() {
+        let (respond, response) = oneshot::channel();
+        if sender.send((text.to_string(), respond)).is_err() {
             break;
         }
-        let Ok(answer) = answered.await else {
+        let Ok(response) = response.await else {
             break;
         };
-        let sent = socket.send(Message::Binary(answer.into()));
-        if !matches!(tokio::time::timeout(PATIENCE, sent).await, Ok(Ok(()))) {
+        let sent = socket.send(Message::Binary(response.into()));
+        if !matches!(tokio::time::timeout(WRITE_TIMEOUT, sent).await, Ok(Ok(()))) {
             break;
         }
     }
 }
 
-/// Answers questions until nobody is left to ask them.
-fn think(run: PathBuf, minds: Arc<Minds>, asked: mpsc::Receiver<Asked>) {
-    let mind = match minds.of(&run) {
-        Ok(mind) => mind,
-        Err(failure) => {
-            let sorry = refusal(&failure);
-            asked
+/// Handles requests until the socket is closed.
+fn run_session(run: PathBuf, agents: Arc<AgentCache>, requests: mpsc::Receiver<Request>) {
+    let agent = match agents.load(&run) {
+        Ok(agent) => agent,
+        Err(error) => {
+            let response = error_message(&error);
+            requests
                 .into_iter()
-                .for_each(|(_, answer)| drop(answer.send(sorry.clone())));
+                .for_each(|(_, respond)| drop(respond.send(response.clone())));
             return;
         }
     };
-    let mut session = Session::new(&mind, &run);
-    for (text, answer) in asked {
+    let mut session = Session::new(&agent, &run);
+    for (text, respond) in requests {
         let command = serde_json::from_str::<Command>(&text);
-        let command = command.map_err(|error| Failure::Asked(format!("not a command: {error}")));
-        let done = command.and_then(|command| threads::on_worker(|| session.obey(command)));
-        // Nobody waits for it any more if the page was closed meanwhile.
-        let _ = answer.send(done.unwrap_or_else(|failure| refusal(&failure)));
+        let command =
+            command.map_err(|error| ApiError::BadRequest(format!("invalid command: {error}")));
+        let result = command.and_then(|command| threads::on_worker(|| session.handle(command)));
+        // Sending fails if the page was closed meanwhile.
+        let _ = respond.send(result.unwrap_or_else(|error| error_message(&error)));
     }
 }
 
-fn refusal(failure: &Failure) -> Vec<u8> {
-    let about = json!({"is": "refusal", "error": failure.to_string(), "hint": failure.hint()});
-    envelope::seal(&about, &[])
+fn error_message(error: &ApiError) -> Vec<u8> {
+    let header = json!({"type": "error", "error": error.to_string(), "hint": error.hint()});
+    message::encode(&header, &[])
 }

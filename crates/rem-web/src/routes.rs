@@ -1,4 +1,4 @@
-//! What can be asked of the server.
+//! The routes of the server.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -10,199 +10,214 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router, middleware};
-use rem::replay::archive::Archive;
+use rem::data::replay::archive::Archive;
+use rem_run::layout;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-use crate::error::Failure;
-use crate::guard::{Guard, guarded};
-use crate::library::{Library, file_in, replay};
-use crate::mind::{Mind, Minds, codebook, dream, episode};
-use crate::run::{Details, Summaries, Summary, action_names};
+use crate::error::ApiError;
+use crate::guard::{self, Guard};
+use crate::inference::{AgentCache, InferenceAgent, codebook, dream, episode};
+use crate::run::{Details, RunIndex, Summary, SummaryCache, action_names, file_in, replay};
 use crate::{assets, events, play};
 
+/// The state that handlers share.
 #[derive(Clone)]
-pub struct App {
-    pub library: Arc<Library>,
-    pub summaries: Arc<Summaries>,
-    pub minds: Arc<Minds>,
+pub(crate) struct AppState {
+    /// The served runs.
+    pub runs: Arc<RunIndex>,
+    /// Their summaries.
+    pub summaries: Arc<SummaryCache>,
+    /// The loaded agents.
+    pub agents: Arc<AgentCache>,
+    /// One permit per play session.
     pub sessions: Arc<Semaphore>,
+    /// One permit per event stream.
     pub streams: Arc<Semaphore>,
 }
 
-pub fn router(app: App, guard: Guard) -> Router {
+/// All routes, behind the guard.
+pub(crate) fn router(state: AppState, guard: Guard) -> Router {
     Router::new()
-        .route("/", get(assets::page))
-        .route("/assets/{name}", get(assets::file))
-        .route("/api/runs", get(runs))
-        .route("/api/events", get(stream))
-        .route("/api/runs/{run}", get(details))
-        .route("/api/runs/{run}/media/{file}", get(media))
-        .route("/api/runs/{run}/episodes", get(episodes))
-        .route("/api/runs/{run}/episodes/{number}", get(one_episode))
-        .route("/api/runs/{run}/dream", get(one_dream))
-        .route("/api/runs/{run}/codebook", get(codes))
-        .route("/api/runs/{run}/play", get(console))
-        .fallback(async || Failure::Missing("such page".into()))
-        .layer(middleware::from_fn_with_state(guard, guarded))
-        .with_state(app)
+        .route("/", get(assets::index))
+        .route("/assets/{*path}", get(assets::file))
+        .route("/api/runs", get(list_runs))
+        .route("/api/events", get(stream_events))
+        .route("/api/runs/{run}", get(run_details))
+        .route("/api/runs/{run}/media/{file}", get(media_file))
+        .route("/api/runs/{run}/episodes", get(list_episodes))
+        .route("/api/runs/{run}/episodes/{number}", get(get_episode))
+        .route("/api/runs/{run}/dream", get(get_dream))
+        .route("/api/runs/{run}/codebook", get(get_codebook))
+        .route("/api/runs/{run}/play", get(open_session))
+        .fallback(async || ApiError::NotFound("page".into()))
+        .layer(middleware::from_fn_with_state(guard, guard::check))
+        .with_state(state)
 }
 
-impl App {
+impl AppState {
     /// The directory of a run.
-    async fn dir(&self, name: &str) -> Result<PathBuf, Failure> {
-        let (library, name) = (self.library.clone(), name.to_owned());
-        on_disk(move || {
-            let found = library.find(&name);
-            found.ok_or_else(|| Failure::Missing(format!("run `{name}`")))
+    async fn run_dir(&self, name: &str) -> Result<PathBuf, ApiError> {
+        let (runs, name) = (self.runs.clone(), name.to_owned());
+        blocking(move || {
+            let dir = runs.find(&name);
+            dir.ok_or_else(|| ApiError::NotFound(format!("run `{name}`")))
         })
         .await
     }
 }
 
-/// Work with files, away from the network's thread.
-async fn on_disk<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
-) -> Result<T, Failure> {
-    spawn_blocking(work)
+/// Reads files outside the network thread.
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> Result<T, ApiError> + Send + 'static,
+) -> Result<T, ApiError> {
+    spawn_blocking(read)
         .await
         .expect("reading files does not panic")
 }
 
-async fn runs(State(app): State<App>) -> Result<Json<Vec<Summary>>, Failure> {
-    let read = move || Ok(app.summaries.of(&app.library.runs()));
-    Ok(Json(on_disk(read).await?))
+async fn list_runs(State(state): State<AppState>) -> Result<Json<Vec<Summary>>, ApiError> {
+    let read = move || Ok(state.summaries.read(&state.runs.scan()));
+    Ok(Json(blocking(read).await?))
 }
 
-async fn details(
-    State(app): State<App>,
+async fn run_details(
+    State(state): State<AppState>,
     Path(run): Path<String>,
-) -> Result<Json<Details>, Failure> {
-    let dir = app.dir(&run).await?;
-    Ok(Json(on_disk(move || Ok(Details::read(&run, &dir))).await?))
+) -> Result<Json<Details>, ApiError> {
+    let dir = state.run_dir(&run).await?;
+    Ok(Json(blocking(move || Ok(Details::read(&run, &dir))).await?))
 }
 
 #[derive(Deserialize)]
-struct Runs {
-    /// A list of names in JSON.
+struct EventsQuery {
+    /// A JSON array of names.
     runs: String,
 }
 
-async fn stream(State(app): State<App>, Query(asked): Query<Runs>) -> Result<Response, Failure> {
-    let names: BTreeSet<String> = serde_json::from_str(&asked.runs)
-        .map_err(|error| Failure::Asked(format!("`runs` is no list of names: {error}")))?;
-    if names.len() > events::MOST_RUNS {
-        let most = events::MOST_RUNS;
-        return Err(Failure::Asked(format!(
-            "no more than {most} runs at a time"
-        )));
+async fn stream_events(
+    State(state): State<AppState>,
+    Query(query): Query<EventsQuery>,
+) -> Result<Response, ApiError> {
+    let names: BTreeSet<String> = serde_json::from_str(&query.runs).map_err(|error| {
+        ApiError::BadRequest(format!("`runs` is not a JSON array of names: {error}"))
+    })?;
+    if names.len() > events::MAX_RUNS {
+        let max = events::MAX_RUNS;
+        return Err(ApiError::BadRequest(format!("more than {max} runs")));
     }
     let mut runs = Vec::new();
     for name in names {
-        let dir = app.dir(&name).await?;
+        let dir = state.run_dir(&name).await?;
         runs.push((name, dir));
     }
-    events::stream(runs, app.streams)
+    events::stream(runs, state.streams)
 }
 
-async fn media(
-    State(app): State<App>,
+async fn media_file(
+    State(state): State<AppState>,
     Path((run, file)): Path<(String, String)>,
-) -> Result<Response, Failure> {
-    let dir = app.dir(&run).await?;
-    let missing = || Failure::Missing("such picture".into());
-    let kind = match file.rsplit_once('.') {
+) -> Result<Response, ApiError> {
+    let dir = state.run_dir(&run).await?;
+    let not_found = || ApiError::NotFound("image".into());
+    let content_type = match file.rsplit_once('.') {
         Some((_, "png")) => "image/png",
         Some((_, "gif")) => "image/gif",
-        _ => return Err(missing()),
+        _ => return Err(not_found()),
     };
-    let bytes = on_disk(move || {
-        let path = file_in(&dir, "media", &file).ok_or_else(missing)?;
-        std::fs::read(path).map_err(|_| missing())
+    let bytes = blocking(move || {
+        let path = file_in(&dir, layout::MEDIA, &file).ok_or_else(not_found)?;
+        std::fs::read(path).map_err(|_| not_found())
     });
-    Ok(([(header::CONTENT_TYPE, kind)], bytes.await?).into_response())
+    Ok(([(header::CONTENT_TYPE, content_type)], bytes.await?).into_response())
 }
 
-async fn episodes(State(app): State<App>, Path(run): Path<String>) -> Result<Json<Value>, Failure> {
-    let dir = app.dir(&run).await?;
-    let list = on_disk(move || {
+async fn list_episodes(
+    State(state): State<AppState>,
+    Path(run): Path<String>,
+) -> Result<Json<Value>, ApiError> {
+    let dir = state.run_dir(&run).await?;
+    let list = blocking(move || {
         let archive = replay(&dir);
-        let lines: Vec<episode::Line> = archive.list().rev().map(Into::into).collect();
-        Ok(json!({"episodes": lines, "problem": archive.problem}))
+        let episodes: Vec<episode::EpisodeSummary> = archive.list().rev().map(Into::into).collect();
+        Ok(json!({"episodes": episodes, "problem": archive.problem}))
     });
     Ok(Json(list.await?))
 }
 
 #[derive(Deserialize)]
-struct From {
+struct EpisodeQuery {
     #[serde(default)]
     from: usize,
 }
 
-async fn one_episode(
-    State(app): State<App>,
+async fn get_episode(
+    State(state): State<AppState>,
     Path((run, number)): Path<(String, usize)>,
-    Query(From { from }): Query<From>,
-) -> Result<Response, Failure> {
-    let question = format!("episode {number} from {from}");
-    let dir = app.dir(&run).await?;
-    ask(app, &run, question, move |mind, archive| {
+    Query(EpisodeQuery { from }): Query<EpisodeQuery>,
+) -> Result<Response, ApiError> {
+    let key = format!("episode {number} from {from}");
+    let dir = state.run_dir(&run).await?;
+    infer(state, &run, key, move |agent, archive| {
         let names = || action_names(&dir);
-        episode::episode(mind, archive, names, number, from)
+        episode::episode(agent, archive, names, number, from)
     })
     .await
 }
 
-async fn one_dream(
-    State(app): State<App>,
+async fn get_dream(
+    State(state): State<AppState>,
     Path(run): Path<String>,
-    Query(wanted): Query<dream::Wanted>,
-) -> Result<Response, Failure> {
-    let question = format!("{wanted:?}");
-    ask(app, &run, question, move |mind, archive| {
-        let mind = mind?;
-        dream::dream(&mind, archive, &wanted)
+    Query(query): Query<dream::DreamQuery>,
+) -> Result<Response, ApiError> {
+    let key = format!("{query:?}");
+    infer(state, &run, key, move |agent, archive| {
+        let agent = agent?;
+        dream::dream(&agent, archive, &query)
     })
     .await
 }
 
-async fn codes(State(app): State<App>, Path(run): Path<String>) -> Result<Response, Failure> {
-    ask(app, &run, "codebook".into(), |mind, archive| {
-        let mind = mind?;
-        codebook::codebook(&mind, archive)
+async fn get_codebook(
+    State(state): State<AppState>,
+    Path(run): Path<String>,
+) -> Result<Response, ApiError> {
+    infer(state, &run, "codebook".into(), |agent, archive| {
+        let agent = agent?;
+        codebook::codebook(&agent, archive)
     })
     .await
 }
 
-/// A run's mind, if it has one whose eyes fit its replay.
-type OrNone = Result<Arc<Mind>, Failure>;
+/// The agent of a run, if it can be loaded and fits the replay.
+type AgentResult = Result<Arc<InferenceAgent>, ApiError>;
 
-/// An envelope from a run's mind.
-async fn ask(
-    app: App,
+/// A response computed with the agent of a run, cached by `key`.
+async fn infer(
+    state: AppState,
     run: &str,
-    question: String,
-    think: impl FnOnce(OrNone, &Archive) -> Result<Vec<u8>, Failure> + Send + 'static,
-) -> Result<Response, Failure> {
-    let dir = app.dir(run).await?;
-    let about = dir.clone();
-    let thought = app.minds.ask(dir, question, move |mind| {
-        let archive = replay(&about);
-        let mind = mind.and_then(|mind| mind.fits(&archive).map(|()| mind));
-        think(mind, &archive)
+    key: String,
+    compute: impl FnOnce(AgentResult, &Archive) -> Result<Vec<u8>, ApiError> + Send + 'static,
+) -> Result<Response, ApiError> {
+    let dir = state.run_dir(run).await?;
+    let replay_of = dir.clone();
+    let response = state.agents.respond(dir, key, move |agent| {
+        let archive = replay(&replay_of);
+        let agent = agent.and_then(|agent| agent.check_frame_size(&archive).map(|()| agent));
+        compute(agent, &archive)
     });
-    let answer = thought.await?;
-    let kind = [(header::CONTENT_TYPE, "application/octet-stream")];
-    Ok((kind, answer.to_vec()).into_response())
+    let response = response.await?;
+    let content_type = [(header::CONTENT_TYPE, "application/octet-stream")];
+    Ok((content_type, response.to_vec()).into_response())
 }
 
-async fn console(
-    State(app): State<App>,
+async fn open_session(
+    State(state): State<AppState>,
     Path(run): Path<String>,
     upgrade: WebSocketUpgrade,
-) -> Result<Response, Failure> {
-    let dir = app.dir(&run).await?;
-    play::accept(upgrade, dir, app.minds, app.sessions)
+) -> Result<Response, ApiError> {
+    let dir = state.run_dir(&run).await?;
+    play::accept(upgrade, dir, state.agents, state.sessions)
 }

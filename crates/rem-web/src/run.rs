@@ -1,5 +1,7 @@
-//! What a run directory tells, piece by piece: one that is broken or half-written is shown as far as it goes.
+//! Reads run directories. Files are read independently, so that the intact part of a damaged run is shown.
 
+mod files;
+mod index;
 mod progress;
 mod references;
 mod summary;
@@ -7,52 +9,60 @@ mod tail;
 
 use std::path::Path;
 
-use rem::checkpoint;
 use rem::config::Config;
+use rem::run::checkpoint;
 use rem::run::{Scores, read_config};
-use rem::showcase::{Picture, pictures};
+use rem::train::eval_media::{Picture, pictures};
+use rem_run::{ProtocolValues, layout};
 use serde::Serialize;
-use serde_json::Value;
 
-use crate::error::Failure;
-use crate::library::own_file;
-pub use progress::{Progress, Timing};
-pub use references::Reference;
-pub use summary::{Glance, Summaries, Summary};
-pub use tail::Tail;
+use crate::error::ApiError;
+pub(crate) use files::{file_in, replay};
+use files::{read_json, read_text, run_file};
+pub(crate) use index::RunIndex;
+pub(crate) use progress::Progress;
+use references::Reference;
+pub(crate) use summary::{Summary, SummaryCache, SummaryReader};
+pub(crate) use tail::LogTail;
 
-/// Everything about a run that fits into a page at once.
+/// Everything about a run that the page loads at once.
 #[derive(Debug, Serialize)]
-pub struct Details {
+pub(crate) struct Details {
     #[serde(flatten)]
     pub summary: Summary,
-    /// `config.toml`, as it stands there.
+    /// The text of `config.toml`.
     pub config: Option<String>,
     /// `protocol.json`.
-    pub protocol: Option<Value>,
+    pub protocol: Option<ProtocolValues>,
     /// `scores.json`.
     pub scores: Option<Scores>,
+    /// Reference scores for the return chart.
     pub references: Vec<Reference>,
-    /// Steps that the world model learned to look ahead.
+    /// The imagination horizon, in steps.
     pub horizon: Option<usize>,
+    /// The size of the codebook.
     pub vocabulary: Option<usize>,
+    /// The epochs with a checkpoint.
     pub checkpoints: Vec<u32>,
+    /// Images of evaluations.
     pub media: Vec<Picture>,
     /// What could not be read, and why.
     pub problems: Vec<String>,
 }
 
 impl Details {
+    /// Reads the run in `dir`.
     pub fn read(name: &str, dir: &Path) -> Self {
         let mut problems = Vec::new();
-        let config = piece(&mut problems, config(dir).map_err(|e| e.to_string()));
-        let protocol = piece(&mut problems, json(dir, "protocol.json")).flatten();
-        let scores = piece(&mut problems, json::<Scores>(dir, "scores.json")).flatten();
-        let summary = Glance::default().summary(name, dir);
+        let config = ok_or_push(&mut problems, config(dir).map_err(|e| e.to_string()));
+        let protocol = ok_or_push(&mut problems, read_json(dir, layout::PROTOCOL)).flatten();
+        let scores = read_json::<Scores>(dir, layout::SCORES);
+        let scores = ok_or_push(&mut problems, scores).flatten();
+        let summary = SummaryReader::default().read(name, dir);
         let game = summary.game.as_deref();
         Self {
             references: game.map_or_else(Vec::new, |game| references::of(game, protocol.as_ref())),
-            config: text(dir, "config.toml"),
+            config: read_text(dir, layout::CONFIG),
             horizon: config.as_ref().map(|config| config.train.horizon),
             vocabulary: config
                 .as_ref()
@@ -67,37 +77,21 @@ impl Details {
     }
 }
 
-fn piece<T>(problems: &mut Vec<String>, read: Result<T, String>) -> Option<T> {
-    read.map_err(|problem| problems.push(problem)).ok()
+fn ok_or_push<T>(problems: &mut Vec<String>, result: Result<T, String>) -> Option<T> {
+    result.map_err(|problem| problems.push(problem)).ok()
 }
 
 /// The config of a run.
-pub fn config(dir: &Path) -> Result<Config, Failure> {
-    let own = own_file(dir, "config.toml");
-    own.map_err(|reason| Failure::Run { reason, hint: None })?;
+pub(crate) fn config(dir: &Path) -> Result<Config, ApiError> {
+    let file = run_file(dir, layout::CONFIG);
+    file.map_err(|reason| ApiError::Run { reason, hint: None })?;
     Ok(read_config(dir)?)
 }
 
-/// The names of a run's actions, if its protocol tells them.
-pub fn action_names(dir: &Path) -> Vec<String> {
-    let protocol: Option<Value> = json(dir, "protocol.json").ok().flatten();
-    let names =
-        protocol.and_then(|protocol| serde_json::from_value(protocol["actions"].clone()).ok());
-    names.unwrap_or_default()
-}
-
-fn text(dir: &Path, name: &str) -> Option<String> {
-    std::fs::read_to_string(own_file(dir, name).ok()??).ok()
-}
-
-/// A JSON file of a run, if it is there.
-fn json<T: serde::de::DeserializeOwned>(dir: &Path, name: &str) -> Result<Option<T>, String> {
-    let Some(path) = own_file(dir, name)? else {
-        return Ok(None);
-    };
-    let named = |reason: String| format!("`{}`: {reason}", path.display());
-    let bytes = std::fs::read(&path).map_err(|error| named(error.to_string()))?;
-    serde_json::from_slice(&bytes).map_err(|error| named(error.to_string()))
+/// The names of the actions, if the protocol of the run lists them.
+pub(crate) fn action_names(dir: &Path) -> Vec<String> {
+    let protocol: Option<ProtocolValues> = read_json(dir, layout::PROTOCOL).ok().flatten();
+    protocol.map_or_else(Vec::new, |protocol| protocol.actions())
 }
 
 #[cfg(test)]
@@ -106,9 +100,9 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_broken_run_shows_what_it_has() {
-        let place = tempfile::tempdir().unwrap();
-        let dir = place.path().join("broken");
+    fn intact_files_of_a_damaged_run_are_read() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("damaged");
         fs::create_dir_all(dir.join("media")).unwrap();
         fs::write(dir.join("config.toml"), "seed = ").unwrap();
         fs::write(
@@ -124,7 +118,7 @@ mod tests {
         ] {
             fs::write(dir.join("media").join(file), "").unwrap();
         }
-        let details = Details::read("broken", &dir);
+        let details = Details::read("damaged", &dir);
         assert_eq!(details.problems.len(), 2, "{:?}", details.problems);
         assert_eq!(details.summary.game.as_deref(), Some("catch"));
         assert_eq!(details.config.as_deref(), Some("seed = "));
@@ -138,13 +132,13 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_lies_elsewhere_is_not_shown() {
-        let place = tempfile::tempdir().unwrap();
-        let dir = place.path().join("run");
+    fn linked_files_outside_the_run_are_not_read() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("run");
         fs::create_dir(&dir).unwrap();
         for name in ["config.toml", "protocol.json", "scores.json"] {
-            fs::write(place.path().join(name), "{\"game\": \"a secret\"}").unwrap();
-            std::os::unix::fs::symlink(place.path().join(name), dir.join(name)).unwrap();
+            fs::write(parent.path().join(name), "{\"game\": \"a secret\"}").unwrap();
+            std::os::unix::fs::symlink(parent.path().join(name), dir.join(name)).unwrap();
         }
         let details = Details::read("run", &dir);
         assert_eq!(details.problems.len(), 3, "{:?}", details.problems);
@@ -153,20 +147,20 @@ mod tests {
     }
 
     #[test]
-    fn actions_are_those_of_the_protocol() {
-        let place = tempfile::tempdir().unwrap();
-        let protocol = place.path().join("protocol.json");
-        assert!(action_names(place.path()).is_empty());
+    fn action_names_come_from_the_protocol() {
+        let parent = tempfile::tempdir().unwrap();
+        let protocol = parent.path().join("protocol.json");
+        assert!(action_names(parent.path()).is_empty());
         fs::write(&protocol, r#"{"actions": ["noop", 7]}"#).unwrap();
-        assert!(action_names(place.path()).is_empty());
+        assert!(action_names(parent.path()).is_empty());
         fs::write(&protocol, r#"{"actions": ["noop", "left"]}"#).unwrap();
-        assert_eq!(action_names(place.path()), ["noop", "left"]);
+        assert_eq!(action_names(parent.path()), ["noop", "left"]);
     }
 
     #[test]
-    fn an_empty_directory_is_no_problem() {
-        let place = tempfile::tempdir().unwrap();
-        let details = Details::read("empty", place.path());
+    fn an_empty_directory_has_only_the_missing_config_as_problem() {
+        let parent = tempfile::tempdir().unwrap();
+        let details = Details::read("empty", parent.path());
         assert_eq!(details.problems.len(), 1);
         assert!(details.media.is_empty() && details.checkpoints.is_empty());
     }

@@ -1,14 +1,13 @@
-//! What a world model knows of the paddle, on Breakout and on Pong.
+//! Measures whether a world model accounts for the paddle in Breakout and Pong.
 //!
-//! Out of play that the model has not learned from come the moments in which the ball is on its way to the paddle. Dreams
-//! go on from each of them with the actions that were really taken. Printed is the share of dreams that lose the ball: of
-//! balls that were really lost, and of balls that were really hit. A model that does not mind the paddle has one number
-//! for both.
+//! Finds all moments of held-out play in which the ball approaches the paddle, and imagines on from each with the actions
+//! that were taken. Prints the fraction of dreams that lose the ball, separately for balls that were lost and balls that
+//! were hit in reality. A model that ignores the paddle has the same fraction for both.
 //!
 //! ```sh
 //! cargo run --release --features atari --example paddle_sense -- RUN PLAY
 //! ```
-//! RUN has the world model, PLAY the replay: another run of the same game with frames of the same size.
+//! RUN provides the world model. PLAY provides the replay: another run of the same game with the same frame size.
 
 use std::path::{Path, PathBuf};
 
@@ -17,32 +16,34 @@ use burn::tensor::{Int, Tensor, TensorData};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rem::config::Config;
-use rem::imagination::{Dream, host_ints};
-use rem::replay::{Replay, StepId};
-use rem::{checkpoint, device, run, threads, train};
+use rem::data::replay::{Replay, StepId};
+use rem::host;
+use rem::imagination::Dream;
+use rem::run::{self, checkpoint};
+use rem::{device, threads, train};
 
-/// Steps that a dream goes on for, and within which a ball must really be lost or turn.
+/// Length of a dream, and the number of steps within which a ball must be lost or hit in reality.
 const STEPS: usize = 20;
-/// Dreams of each moment.
+/// Dreams per moment.
 const DREAMS: usize = 2;
-/// Moments that are dreamt from at once.
-const AT_ONCE: usize = 512;
+/// Moments per batch.
+const BATCH_SIZE: usize = 512;
 
-/// Where the ball is looked for, in pixels of the console's screen.
+/// The region to search for the ball, in pixels of the Atari screen.
 struct Field {
     rows: [usize; 2],
     columns: [usize; 2],
     channel: usize,
     background: f32,
-    /// Whether the paddle is below; else it is on the right.
+    /// Whether the paddle is at the bottom; otherwise it is on the right.
     paddle_below: bool,
-    /// How far the ball has come when a dream starts.
+    /// Range of ball positions at which a dream starts.
     start: [f32; 2],
 }
 
 const SCREEN: [usize; 2] = [210, 160];
-/// What is brighter than the background by this share of what a ball adds to a pixel is a ball.
-const SEEN: f32 = 0.2;
+/// Minimum brightness above the background, as a fraction of what a ball adds to a pixel.
+const THRESHOLD: f32 = 0.2;
 
 fn field(game: &str) -> Option<Field> {
     match game {
@@ -67,11 +68,11 @@ fn field(game: &str) -> Option<Field> {
 }
 
 impl Field {
-    /// How far the ball has come towards the paddle, in pixels of the screen, where it is to be seen.
+    /// The position of the ball along the axis to the paddle, in screen pixels, if it is visible.
     fn ball(&self, frame: &[u8], size: usize) -> Option<f32> {
-        // A ball of 2x4 pixels and a brightness of 200, seen in a pixel of the frame.
+        // A ball has 2x4 screen pixels and a brightness of 200.
         let pixel = (SCREEN[0] * SCREEN[1]) as f32 / (size * size) as f32;
-        let threshold = SEEN * 200.0 * (8.0 / pixel).min(1.0);
+        let threshold = THRESHOLD * 200.0 * (8.0 / pixel).min(1.0);
         let [rows, columns] = [(self.rows, SCREEN[0]), (self.columns, SCREEN[1])]
             .map(|([from, to], of)| (from * size).div_ceil(of)..to * size / of);
         let (mut sum, mut weight) = (0.0, 0.0);
@@ -79,11 +80,11 @@ impl Field {
             for x in columns.clone() {
                 let level = f32::from(frame[(y * size + x) * 3 + self.channel]) - self.background;
                 if level > threshold {
-                    let (place, of) = match self.paddle_below {
+                    let (position, of) = match self.paddle_below {
                         true => (y, SCREEN[0]),
                         false => (x, SCREEN[1]),
                     };
-                    sum += level * (place as f32 + 0.5) * of as f32 / size as f32;
+                    sum += level * (position as f32 + 0.5) * of as f32 / size as f32;
                     weight += level;
                 }
             }
@@ -92,13 +93,13 @@ impl Field {
     }
 }
 
-/// A ball on its way to the paddle: the step that a dream starts from, and how it really went on.
+/// A ball approaching the paddle: the step at which a dream starts, and the real outcome.
 struct Moment {
     now: StepId,
     lost: bool,
 }
 
-/// Every moment of the replay whose end is known.
+/// All moments of the replay with a known outcome.
 fn moments(replay: &Replay, field: &Field, size: usize, context: usize) -> Vec<Moment> {
     let mut moments = Vec::new();
     for episode in 0..replay.episodes() as u32 {
@@ -119,12 +120,12 @@ fn moments(replay: &Replay, field: &Field, size: usize, context: usize) -> Vec<M
                 continue;
             }
             let end = (now + STEPS).min(steps);
-            let lost = (now..end).any(|i| replay.ended(id(i)) || replay.reward(id(i)) < 0.0);
-            let turns = (now + 1..end).any(
+            let lost = (now..end).any(|i| replay.terminated(id(i)) || replay.reward(id(i)) < 0.0);
+            let hit = (now + 1..end).any(
                 |i| matches!((path[i - 1], path[i]), (Some(a), Some(b)) if b < a - 0.5 && a > near),
             );
-            // A ball that turns and is lost all the same, or does neither: not what is asked for.
-            if lost != turns {
+            // Skip balls that are both hit and lost, or neither.
+            if lost != hit {
                 moments.push(Moment { now: id(now), lost });
             }
         }
@@ -143,24 +144,27 @@ fn replay_of(run: &Path, config: &Config) -> Replay {
     Replay::load(&run.join("replay"), &manifest.replay, frame, tokens).expect("a replay")
 }
 
-fn refuse(why: &str) -> ! {
-    eprintln!("{why}");
+fn fail(message: &str) -> ! {
+    eprintln!("error: {message}");
     std::process::exit(2);
 }
 
 fn main() {
     let paths: Vec<PathBuf> = std::env::args().skip(1).map(PathBuf::from).collect();
     let [run, play] = &paths[..] else {
-        refuse("usage: paddle_sense RUN PLAY");
+        fail("usage: paddle_sense RUN PLAY");
     };
-    let config = run::read_config(run).unwrap_or_else(|e| refuse(&e.to_string()));
-    let played = run::read_config(play).unwrap_or_else(|e| refuse(&e.to_string()));
+    let config = run::read_config(run).unwrap_or_else(|e| fail(&e.to_string()));
+    let played = run::read_config(play).unwrap_or_else(|e| fail(&e.to_string()));
     let of = |config: &Config| (config.env.game.clone(), config.env.frame_size);
     if of(&config) != of(&played) {
-        refuse("RUN and PLAY differ in their game or the size of their frames");
+        fail("RUN and PLAY have different games or frame sizes");
     }
     let Some(field) = field(&config.env.game) else {
-        refuse(&format!("no paddle is known of {}", config.env.game));
+        fail(&format!(
+            "{} is not supported; use breakout or pong",
+            config.env.game
+        ));
     };
     threads::set(1).expect("one thread");
     threads::on_worker(|| sense(run, play, &config, &field));
@@ -180,32 +184,34 @@ fn sense(run: &Path, play: &Path, config: &Config, field: &Field) {
     };
     let mut rng = ChaCha8Rng::seed_from_u64(1);
 
-    // Dreams that lost the ball, and all of them: of balls really hit, of balls really lost.
+    // [dreams that lost the ball, all dreams] for balls that were hit and balls that were lost.
     let mut counts = [[0usize; 2]; 2];
-    for moments in moments(&replay, field, size, context).chunks(AT_ONCE) {
+    for moments in moments(&replay, field, size, context).chunks(BATCH_SIZE) {
         let n = moments.len();
         let before = |m: &Moment, back: usize| StepId {
             index: m.now.index - back as u32,
             ..m.now
         };
-        let seen = |m| (0..context).rev().map(move |back| before(m, back));
-        let frames: Vec<StepId> = moments.iter().flat_map(seen).collect();
+        let context_steps = |m| (0..context).rev().map(move |back| before(m, back));
+        let frames: Vec<StepId> = moments.iter().flat_map(context_steps).collect();
         let frames = frames.into_iter().map(|id| replay.frame(id));
-        let tokens = host_ints(player.see(frames, size, &device));
+        let tokens = host::ints(player.tokenize(frames, size, &device));
         let tokens: Tensor<3, Int> = ints(tokens).reshape([n, context, k]);
-        let past = (context > 1).then(|| {
-            let taken = moments.iter().flat_map(|m| seen(m).take(context - 1));
+        let context_actions = (context > 1).then(|| {
+            let taken = moments
+                .iter()
+                .flat_map(|m| context_steps(m).take(context - 1));
             let taken = taken.map(|id| i64::from(replay.action(id)));
             ints(taken.collect()).reshape([n, context - 1])
         });
         for _ in 0..DREAMS {
-            let mut dream = Dream::start(&model, &codes, tokens.clone(), past.clone());
+            let mut dream = Dream::start(&model, &codes, tokens.clone(), context_actions.clone());
             let mut lost = vec![false; n];
             for t in 0..STEPS {
                 let action = |m: &Moment| {
                     let index = m.now.index + t as u32;
                     let real = (index as usize) < replay.episode_steps(m.now.episode);
-                    // After the real end nobody acted.
+                    // No action after the real end of the episode.
                     if real {
                         i64::from(replay.action(StepId { index, ..m.now }))
                     } else {
@@ -225,7 +231,7 @@ fn sense(run: &Path, play: &Path, config: &Config, field: &Field) {
     }
     let share = |[lost, all]: [usize; 2]| 100.0 * lost as f64 / all.max(1) as f64;
     println!(
-        "epoch {epoch}: dreams lose {:.0}% of the balls really lost ({} moments), {:.0}% of those really hit ({})",
+        "epoch {epoch}: dreams lose {:.0}% of the balls lost in reality ({} moments), {:.0}% of those hit ({})",
         share(counts[1]),
         counts[1][1] / DREAMS,
         share(counts[0]),

@@ -1,23 +1,29 @@
-//! The compute device that was asked for, or an error; never a silent fall-back.
+//! Compute devices by name. A device that is not available is an error: there is no silent fallback.
 
 use burn::tensor::{Device, FloatDType};
 
 use crate::config::{Config, Precision};
 use crate::error::{Error, Result};
 
-/// Opens the device of a config, if it has the precision of the config too.
+/// Opens the device of a config.
+///
+/// # Errors
+/// If the device is not available, or does not support the precision of the config.
 pub fn of(config: &Config) -> Result<Device> {
     let device = open(&config.device)?;
     if config.precision == Precision::Mixed && !device.supports_dtype(FloatDType::BF16) {
         return Err(Error::Device {
-            message: format!("device `{}` does not compute with bfloat16", config.device),
+            message: format!("device `{}` does not support bfloat16", config.device),
             hint: "use `--set precision=f32`".into(),
         });
     }
     Ok(device)
 }
 
-/// Opens `flex`, or one of `cuda`, `vulkan`, `wgpu`, `metal`, `rocm` with an optional `:index`.
+/// Opens `flex` (the CPU), or one of `cuda`, `vulkan`, `wgpu`, `metal`, `rocm` with an optional `:index`.
+///
+/// # Errors
+/// If the name is unknown, the device is not available, or the program was built without its backend.
 pub fn open(name: &str) -> Result<Device> {
     let (kind, index) = name.split_once(':').unwrap_or((name, "0"));
     let index: usize = index.parse().map_err(|_| Error::Device {
@@ -37,12 +43,12 @@ pub fn open(name: &str) -> Result<Device> {
 
 fn missing(name: &str, count: usize) -> Error {
     Error::Device {
-        message: format!("device `{name}` is not there: {count} of its kind found"),
-        hint: "use `--device flex`, which every machine has".into(),
+        message: format!("device `{name}` not found: {count} of this kind available"),
+        hint: "use `--device flex`, the CPU".into(),
     }
 }
 
-/// Enumerates before it opens: opening an absent GPU would panic deep inside a driver.
+/// Enumerates the devices before it opens one: opening an absent GPU panics inside the driver.
 #[allow(unused_variables, unreachable_code)]
 fn gpu(name: &str, kind: &str, index: usize) -> Result<Device> {
     #[cfg(any(
@@ -68,7 +74,7 @@ fn gpu(name: &str, kind: &str, index: usize) -> Result<Device> {
             _ => None,
         };
         if let Some(wanted) = wanted {
-            // A missing driver panics instead of answering "none".
+            // A missing driver panics instead of returning no devices.
             let found = std::panic::catch_unwind(|| Device::enumerate(wanted).into_vec())
                 .unwrap_or_default();
             let count = found.len();
@@ -81,7 +87,7 @@ fn gpu(name: &str, kind: &str, index: usize) -> Result<Device> {
     Err(Error::Device {
         message: format!("device `{name}`: this program was built without `{kind}`"),
         hint: format!(
-            "build it with `cargo build --release --features {kind}`, or use `--device flex`"
+            "build with `cargo build --release --features {kind}`, or use `--device flex`"
         ),
     })
 }
@@ -91,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_there_is_opened() {
+    fn unavailable_devices_are_errors_with_a_hint() {
         assert!(open("flex").is_ok());
         for name in ["flex:1", "cuda:x", "quantum", "cuda:99"] {
             let error = open(name).unwrap_err();

@@ -1,9 +1,13 @@
-//! CPU threads of the whole process.
+//! The worker threads of the process.
 
 use crate::error::{Error, Result};
 
-/// Sets the number of worker threads, 0 for one per core, and returns it. Call it once, before any tensor
-/// is made: results are bit-identical from run to run only for the same number.
+/// Sets the number of worker threads, 0 for one per core, and returns it.
+///
+/// Call it once, before the first tensor is created. Runs are bit-identical only with the same number of threads.
+///
+/// # Errors
+/// If the threads cannot be started, or were started before.
 pub fn set(threads: usize) -> Result<usize> {
     let count = match threads {
         0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
@@ -19,8 +23,8 @@ pub fn set(threads: usize) -> Result<usize> {
     Ok(count)
 }
 
-/// Runs `work` on one of the worker threads. From outside them, every parallel step would wake two threads and
-/// put one to sleep, which for small models takes longer than the step.
+/// Runs `work` on a worker thread. On any other thread every parallel operation switches threads, which takes longer
+/// than the operation itself in small models.
 pub fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     rayon::scope(|_| work())
 }

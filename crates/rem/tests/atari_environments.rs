@@ -1,10 +1,10 @@
-//! Atari environments side by side, and out of snapshots.
+//! Atari environments are independent of each other and restore exactly from snapshots.
 #![cfg(feature = "atari")]
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rem::config::Config;
-use rem::env::{self, Env, Outcome, Step, Use};
+use rem::config::{Config, EnvMode};
+use rem::env::{self, Env, Outcome, Step};
 
 fn config(game: &str) -> Config {
     let set = [
@@ -14,12 +14,12 @@ fn config(game: &str) -> Config {
     Config::load("atari100k", &set).unwrap()
 }
 
-/// What a random player sees, resetting where it must.
+/// Plays random actions, with a reset after each episode.
 fn play(env: &mut dyn Env, rng: &mut ChaCha8Rng, steps: usize) -> Vec<Step> {
     let mut seen = Vec::new();
     for _ in 0..steps {
         let mut step = env.step(rng.random_range(0..env.actions().len()));
-        if step.outcome != Outcome::Continues {
+        if step.outcome != Outcome::Running {
             step.frame = env.reset();
         }
         seen.push(step);
@@ -28,38 +28,38 @@ fn play(env: &mut dyn Env, rng: &mut ChaCha8Rng, steps: usize) -> Vec<Step> {
 }
 
 fn trajectory(game: &str, number: u64) -> Vec<Step> {
-    let mut env = env::make(&config(game).env, Use::Train, number).unwrap();
+    let mut env = env::make(&config(game).env, EnvMode::Train, number).unwrap();
     env.reset();
     play(&mut env, &mut ChaCha8Rng::seed_from_u64(number), 300)
 }
 
 #[test]
-fn eight_on_threads_see_what_they_see_one_after_another() {
+fn parallel_environments_match_sequential_ones() {
     for game in ["breakout", "pong"] {
-        let alone: Vec<_> = (0..8).map(|n| trajectory(game, n)).collect();
-        let together: Vec<_> = std::thread::scope(|scope| {
+        let sequential: Vec<_> = (0..8).map(|n| trajectory(game, n)).collect();
+        let parallel: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..8)
                 .map(|n| scope.spawn(move || trajectory(game, n)))
                 .collect();
             threads.into_iter().map(|t| t.join().unwrap()).collect()
         });
-        assert_eq!(alone, together, "{game}");
-        assert_ne!(alone[0], alone[1], "seeds differ");
+        assert_eq!(sequential, parallel, "{game}");
+        assert_ne!(sequential[0], sequential[1], "seeds have no effect");
     }
 }
 
 #[test]
-fn a_snapshot_holds_everything() {
+fn restored_environments_continue_exactly() {
     for (game, steps) in [("breakout", 150), ("ms_pacman", 40), ("freeway", 7)] {
-        for for_what in [Use::Train, Use::Test] {
+        for mode in [EnvMode::Train, EnvMode::Test] {
             let settings = config(game).env;
-            let mut env = env::make(&settings, for_what, 1).unwrap();
+            let mut env = env::make(&settings, mode, 1).unwrap();
             env.reset();
             let mut rng = ChaCha8Rng::seed_from_u64(2);
             play(&mut env, &mut rng, steps);
             let snapshot = env.snapshot();
-            // Another seed, another history: all of it must be overwritten.
-            let mut other = env::make(&settings, for_what, 99).unwrap();
+            // A different seed and history, which the snapshot must overwrite.
+            let mut other = env::make(&settings, mode, 99).unwrap();
             other.reset();
             play(&mut other, &mut ChaCha8Rng::seed_from_u64(3), 60);
             other.restore(&snapshot).unwrap();
@@ -72,9 +72,9 @@ fn a_snapshot_holds_everything() {
 }
 
 #[test]
-fn a_damaged_snapshot_changes_nothing() {
+fn damaged_snapshots_are_rejected() {
     let settings = config("breakout").env;
-    let mut env = env::make(&settings, Use::Train, 1).unwrap();
+    let mut env = env::make(&settings, EnvMode::Train, 1).unwrap();
     env.reset();
     let snapshot = env.snapshot();
     for length in [0, 10, 200, snapshot.len() / 2, snapshot.len() - 1] {
@@ -84,9 +84,9 @@ fn a_damaged_snapshot_changes_nothing() {
     let mut flipped = snapshot.clone();
     *flipped.last_mut().unwrap() ^= 1;
     assert!(env.restore(&flipped).is_err());
-    let mut pong = env::make(&config("pong").env, Use::Train, 1).unwrap();
+    let mut pong = env::make(&config("pong").env, EnvMode::Train, 1).unwrap();
     pong.reset();
-    assert!(pong.restore(&snapshot).is_err(), "of another game");
+    assert!(pong.restore(&snapshot).is_err(), "snapshot of another game");
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn time_limits_count_raw_frames() {
     let mut settings = config("freeway").env;
     settings.max_steps.test = 39;
     settings.atari.max_noops.test = 1;
-    let mut env = env::make(&settings, Use::Test, 1).unwrap();
+    let mut env = env::make(&settings, EnvMode::Test, 1).unwrap();
     env.reset();
-    // One no-op, nine whole steps, and half of the tenth.
+    // One no-op, nine full steps, and part of the tenth.
     let outcomes: Vec<_> = (0..10).map(|_| env.step(0).outcome).collect();
-    assert!(outcomes[..9].iter().all(|o| *o == Outcome::Continues));
+    assert!(outcomes[..9].iter().all(|o| *o == Outcome::Running));
     assert_eq!(outcomes[9], Outcome::Truncated);
 }

@@ -1,17 +1,17 @@
-//! Recurrent, chunkwise (any chunk length), parallel and POP's per-block computations are one function, and all ways
-//! to dream are what was learned.
+//! Recurrent, chunkwise (any chunk length), parallel and POP's per-block computations agree, and every imagination mode
+//! predicts what the training forward pass predicts.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rem::calls::Calls;
 use rem::config::Config;
 use rem::imagination::Dream;
-use rem::network::Memory;
-use rem::retnet::{RetNet, RetNetState, Wanted};
-use rem::weights;
-use rem::world_model::{Predictions, WorldModel, WorldModelSizes};
+use rem::model::calls::Calls;
+use rem::model::network::NetworkState;
+use rem::model::retnet::{Outputs, RetNet, RetNetState};
+use rem::model::weights;
+use rem::model::world_model::{Predictions, WorldModel, WorldModelSizes};
 use rem_kernels::{Dropout, Precision};
 
 const BATCH: usize = 3;
@@ -20,7 +20,7 @@ fn random<const D: usize>(shape: [usize; D]) -> Tensor<D> {
     Tensor::random(shape, Distribution::Normal(0.0, 1.0), &Device::flex())
 }
 
-/// The largest difference, relative to the size of the values.
+/// The largest difference, relative to the largest value.
 fn difference<const D: usize>(a: Tensor<D>, b: Tensor<D>) -> f32 {
     let size: f32 = b.clone().abs().max().into_scalar();
     let worst: f32 = (a - b).abs().max().into_scalar();
@@ -37,7 +37,7 @@ fn config() -> Config {
 }
 
 #[test]
-fn the_network_in_any_pieces() {
+fn retnet_output_is_independent_of_chunking() {
     let config = config();
     let width = config.tokenizer.embedding;
     let net = RetNet::new(width, &config.world_model, Precision::F32, &Device::flex());
@@ -45,25 +45,21 @@ fn the_network_in_any_pieces() {
     let x = random([BATCH, 20, width]);
     for state in [
         RetNetState::empty(),
-        net.forward(past, &RetNetState::empty(), Wanted::All).1,
+        net.forward(past, &RetNetState::empty(), Outputs::All).1,
     ] {
-        let (parallel, last) = net.forward(x.clone(), &state, Wanted::All);
-        for pieces in [vec![1; 20], vec![7, 7, 6], vec![19, 1]] {
+        let (parallel, last) = net.forward(x.clone(), &state, Outputs::All);
+        for chunks in [vec![1; 20], vec![7, 7, 6], vec![19, 1]] {
             let (mut start, mut now, mut out) = (0, state.clone(), vec![]);
-            for length in pieces {
-                let piece = x.clone().narrow(1, start, length);
+            for length in chunks {
+                let chunk = x.clone().narrow(1, start, length);
                 assert_agree(
-                    "peeking",
-                    net.peek(piece.clone(), &now),
-                    net.forward(piece.clone(), &now, Wanted::All).0,
+                    "predict without a state update",
+                    net.predict(chunk.clone(), &now),
+                    net.forward(chunk.clone(), &now, Outputs::All).0,
                 );
-                let (last, _) = net.forward(piece.clone(), &now, Wanted::Last);
-                let (y, next) = net.forward(piece, &now, Wanted::All);
-                assert_agree(
-                    "the last output alone",
-                    last,
-                    y.clone().narrow(1, length - 1, 1),
-                );
+                let (last, _) = net.forward(chunk.clone(), &now, Outputs::Last);
+                let (y, next) = net.forward(chunk, &now, Outputs::All);
+                assert_agree("last output only", last, y.clone().narrow(1, length - 1, 1));
                 out.push(y);
                 now = next;
                 start += length;
@@ -77,7 +73,7 @@ fn the_network_in_any_pieces() {
     }
 }
 
-/// Random tokens and actions, codes, and the model that reads them.
+/// A model with random tokens, actions and codes.
 struct Case {
     k: usize,
     steps: usize,
@@ -122,7 +118,7 @@ impl Case {
 
     fn predict(&self, first: usize) -> Predictions {
         let (tokens, actions) = (self.tokens.clone(), self.actions.clone());
-        (self.model).predict(&self.codes, tokens, actions, first, Dropout::NONE)
+        (self.model).forward(&self.codes, tokens, actions, first, Dropout::NONE)
     }
 }
 
@@ -130,22 +126,22 @@ fn at<const D: usize, const E: usize>(x: &Tensor<D>, t: usize) -> Tensor<E> {
     x.clone().narrow(1, t, 1).squeeze_dim(1)
 }
 
-/// What POP predicts in one training pass is what imagination predicts step by step.
+/// POP's predictions in one training pass equal those of imagination step by step.
 #[test]
-fn training_forward_and_imagination() {
+fn pop_training_forward_matches_imagination() {
     let case = Case::new(&[]);
     for first in [0, 2] {
         let p = case.predict(first);
-        let mut memory = case.model.nothing_seen();
+        let mut state = case.model.initial_state();
         for t in 0..case.steps {
             if t > 0 && t >= first {
                 let ours: Tensor<3> = at(&p.observations, t - first);
-                let logits = case.model.observation_logits(&memory);
+                let logits = case.model.predict_observation(&state);
                 assert_agree("observations", ours, logits);
             }
             let (tokens, actions) = case.block(t);
-            let (output, next) = case.model.fold(&case.codes, tokens, actions, memory);
-            memory = next;
+            let (output, next) = case.model.update_state(&case.codes, tokens, actions, state);
+            state = next;
             let (reward, end) = case.model.outcome_logits(output);
             assert_agree("reward", at(&p.rewards, t), reward);
             assert_agree("end", at(&p.ends, t), end);
@@ -153,24 +149,25 @@ fn training_forward_and_imagination() {
     }
 }
 
-/// POP's two ways to dream give the same distributions and leave the same memory.
+/// POP's two modes give the same distributions and the same state.
 #[test]
-fn one_call_is_two_calls() {
+fn pop_modes_give_the_same_distributions() {
     let case = Case::new(&[]);
-    let (mut two, mut one) = (case.model.nothing_seen(), case.model.nothing_seen());
+    let (mut two, mut one) = (case.model.initial_state(), case.model.initial_state());
     for t in 0..case.steps {
         let (tokens, actions) = case.block(t);
-        let folded = (case.model).fold(&case.codes, tokens.clone(), actions.clone(), two);
-        let logits = case.model.observation_logits(&folded.1);
-        let at_once = (case.model).fold_and_predict(&case.codes, tokens, actions, &one);
+        let two_calls =
+            (case.model).update_state(&case.codes, tokens.clone(), actions.clone(), two);
+        let logits = case.model.predict_observation(&two_calls.1);
+        let one_call = (case.model).update_and_predict(&case.codes, tokens, actions, &one);
         let p = |logits: Tensor<3>| softmax(logits, 2);
-        assert_agree("observations", p(at_once.1), p(logits));
-        let (reward, end) = case.model.outcome_logits(folded.0);
-        let (reward_too, end_too) = case.model.outcome_logits(at_once.0);
+        assert_agree("observations", p(one_call.1), p(logits));
+        let (reward, end) = case.model.outcome_logits(two_calls.0);
+        let (reward_too, end_too) = case.model.outcome_logits(one_call.0);
         assert_agree("reward", softmax(reward_too, 1), softmax(reward, 1));
         assert_agree("end", softmax(end_too, 1), softmax(end, 1));
-        (two, one) = (folded.1, at_once.2);
-        let layers = |m: &Memory| m.retention().layers().unwrap().to_vec();
+        (two, one) = (two_calls.1, one_call.2);
+        let layers = |s: &NetworkState| s.retention().layers().unwrap().to_vec();
         for (a, b) in layers(&one).into_iter().zip(layers(&two)) {
             assert_agree("states", a, b);
         }
@@ -179,36 +176,36 @@ fn one_call_is_two_calls() {
     }
 }
 
-/// What a model without POP learns to predict is what it predicts token by token, in whatever pieces it reads.
+/// Without POP, predictions of the training pass equal those token by token, for any chunking.
 #[test]
-fn next_tokens_in_training_and_in_imagination() {
+fn token_by_token_training_forward_matches_imagination() {
     for set in TOKEN_BY_TOKEN {
         let case = Case::new(set);
         let length = case.k + 1;
         let p = case.predict(1);
         let x = (case.model).embed(&case.codes, case.tokens.clone(), case.actions.clone());
-        for pieces in [
+        for chunks in [
             vec![1; case.steps * length],
             vec![length - 2, 1, 2, 20, 3, 1, 1],
         ] {
-            let (mut memory, mut done) = (case.model.nothing_seen(), 0);
-            for piece in pieces {
-                let now = x.clone().narrow(1, done, piece);
-                let (output, next) = case.model.network().read(now, memory);
-                (memory, done) = (next, done + piece);
-                let (t, place) = ((done - 1) / length, (done - 1) % length);
-                if place == case.k {
+            let (mut state, mut done) = (case.model.initial_state(), 0);
+            for chunk in chunks {
+                let now = x.clone().narrow(1, done, chunk);
+                let (output, next) = case.model.network().update_state(now, state);
+                (state, done) = (next, done + chunk);
+                let (t, position) = ((done - 1) / length, (done - 1) % length);
+                if position == case.k {
                     let (reward, end) = case.model.outcome_logits(output.clone());
                     assert_agree("reward", at(&p.rewards, t), reward);
                     assert_agree("end", at(&p.ends, t), end);
                 }
-                // The token after this one, if it is one of an observation that is predicted.
-                let (t, place) = (done / length, done % length);
-                if t > 0 && t < case.steps && place < case.k {
-                    let learned: Tensor<3> = at(&p.observations, t - 1);
-                    let learned: Tensor<2> = at(&learned, place);
-                    let what = format!("{set:?}: token {place} of step {t}");
-                    assert_agree(&what, learned, case.model.token_logits(output));
+                // The next token, if it is a predicted observation token.
+                let (t, position) = (done / length, done % length);
+                if t > 0 && t < case.steps && position < case.k {
+                    let trained: Tensor<3> = at(&p.observations, t - 1);
+                    let trained: Tensor<2> = at(&trained, position);
+                    let what = format!("{set:?}: token {position} of step {t}");
+                    assert_agree(&what, trained, case.model.token_logits(output));
                 }
             }
         }
@@ -227,47 +224,47 @@ const TOKEN_BY_TOKEN: [&[&str]; 3] = [
     ],
 ];
 
-/// The calls and tokens of the paper's cost table: 2H, H and KH calls; (2K + 1)H and (K + 1)H tokens.
+/// The costs of Table 6: 2H, H and KH calls; (2K + 1)H and (K + 1)H tokens.
 #[test]
-fn dreams_cost_what_the_paper_says() {
+fn calls_and_tokens_match_the_paper() {
     let k = 16;
     let cost = |set, calls, tokens| (set, Calls { calls, tokens });
-    for (set, a_step) in [
+    for (set, per_step) in [
         cost(&[][..], 2, 2 * k + 1),
-        cost(&["world_model.pop_mode=one_call"], 1, 2 * k + 1),
+        cost(&["world_model.architecture.mode=one_call"], 1, 2 * k + 1),
         cost(TOKEN_BY_TOKEN[0], k, k + 1),
         cost(TOKEN_BY_TOKEN[2], k, k + 1),
     ] {
         let case = Case::new(set);
         let mut rng = StdRng::seed_from_u64(1);
-        let seen = case.tokens.clone().narrow(1, 0, 2);
-        let past = case.actions.clone().narrow(1, 0, 1);
-        let mut dream = Dream::start(&case.model, &case.codes, seen, Some(past));
+        let context = case.tokens.clone().narrow(1, 0, 2);
+        let context_actions = case.actions.clone().narrow(1, 0, 1);
+        let mut dream = Dream::start(&case.model, &case.codes, context, Some(context_actions));
         let before = case.model.network().calls();
         for horizon in 1..=5 {
             let actions = case.actions.clone().narrow(1, 0, 1).reshape([BATCH]);
             dream.step(actions, &mut rng);
             let expected = Calls {
-                calls: a_step.calls * horizon,
-                tokens: a_step.tokens * horizon,
+                calls: per_step.calls * horizon,
+                tokens: per_step.tokens * horizon,
             };
-            let spent = case.model.network().calls() - before;
-            assert_eq!(spent, expected, "{set:?}");
+            let used = case.model.network().calls() - before;
+            assert_eq!(used, expected, "{set:?}");
         }
     }
 }
 
-/// A whole dream in either of POP's modes draws the same tokens, rewards and ends from the same numbers.
+/// With the same random numbers, both POP modes sample the same tokens, rewards and ends.
 #[test]
-fn dreams_of_both_modes_are_one_dream() {
+fn pop_modes_sample_the_same_dream() {
     let case = Case::new(&[]);
     let arrays = weights::collect(&case.model);
-    let other = Case::new(&["world_model.pop_mode=one_call"]);
+    let other = Case::new(&["world_model.architecture.mode=one_call"]);
     let other = weights::apply(other.model, arrays).unwrap();
-    let dreamt = [&case.model, &other].map(|model| {
+    let dreams = [&case.model, &other].map(|model| {
         let mut rng = StdRng::seed_from_u64(2);
-        let seen = case.tokens.clone().narrow(1, 0, 1);
-        let mut dream = Dream::start(model, &case.codes, seen, None);
+        let context = case.tokens.clone().narrow(1, 0, 1);
+        let mut dream = Dream::start(model, &case.codes, context, None);
         let steps = (0..5).map(|t| {
             let action = case.actions.clone().narrow(1, t, 1).reshape([BATCH]);
             let step = dream.step(action, &mut rng);
@@ -276,5 +273,5 @@ fn dreams_of_both_modes_are_one_dream() {
         });
         steps.collect::<Vec<_>>()
     });
-    assert_eq!(dreamt[0], dreamt[1]);
+    assert_eq!(dreams[0], dreams[1]);
 }

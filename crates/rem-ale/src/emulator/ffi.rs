@@ -1,16 +1,16 @@
-//! The one place that calls C: safe functions around `shim/shim.cpp`.
+//! Safe functions around `shim/shim.cpp`. The only code that calls C.
 
 use std::ffi::{CStr, CString, c_char};
 use std::path::Path;
 use std::ptr::NonNull;
 use std::slice;
 
-// zlib, which the emulator reads ROMs with, comes from this crate: name it, or it is not linked.
+// Links zlib, which the emulator reads ROMs with.
 use libz_sys as _;
 
 use crate::action::Action;
 
-/// The emulator, which only C++ looks into.
+/// The emulator, opaque to Rust.
 #[repr(C)]
 struct RawAle {
     _private: [u8; 0],
@@ -18,7 +18,7 @@ struct RawAle {
 
 type List = unsafe extern "C" fn(*mut RawAle, *mut u32, usize) -> usize;
 
-// SAFETY: these are the signatures of `shim/shim.cpp`.
+// SAFETY: the signatures match `shim/shim.cpp`.
 unsafe extern "C" {
     fn rem_ale_open(
         rom: *const c_char,
@@ -46,31 +46,31 @@ unsafe extern "C" {
     fn rem_ale_load(emulator: *mut RawAle, bytes: *const u8, size: usize) -> i32;
 }
 
-/// Owns an emulator that has its ROM loaded.
+/// Owns an emulator with a loaded ROM.
 #[derive(Debug)]
 pub struct Handle {
     emulator: NonNull<RawAle>,
 }
 
-// SAFETY: an emulator belongs to no thread: it has no thread-local state, and what instances share (lookup tables,
-// the level of the log) is written once under `std::call_once` and only read afterwards. Without `Sync`, and with
-// `emulator` private to this file, one instance is never used by two threads at once.
+// SAFETY: an emulator has no thread-local state. What instances share (lookup tables, the log level) is written once
+// under `std::call_once` and only read afterwards. `Handle` is not `Sync` and `emulator` is private to this file, so
+// two threads never use one instance at the same time.
 unsafe impl Send for Handle {}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: it came from `rem_ale_open`, and nobody has it after this.
+        // SAFETY: the pointer came from `rem_ale_open` and is not used after this.
         unsafe { rem_ale_close(self.emulator.as_ptr()) }
     }
 }
 
 impl Handle {
-    /// Loads a ROM. The file must be there and be one that the emulator knows, or it ends the process.
+    /// Loads a ROM. The caller must have verified the file: ALE exits the process if it is missing or unknown.
     pub fn open(rom: &Path, seed: i32, sticky: f32) -> Result<Self, String> {
         let rom = CString::new(rom.as_os_str().as_encoded_bytes())
-            .map_err(|_| "the path of the ROM has a zero byte".to_owned())?;
+            .map_err(|_| "the path of the ROM contains a NUL byte".to_owned())?;
         let mut error = [0_u8; 256];
-        // SAFETY: `rom` ends in a zero byte, `error` has the length that is told; both outlive the call.
+        // SAFETY: `rom` is NUL-terminated, `error` has `capacity` bytes, and both outlive the call.
         let emulator = unsafe {
             let capacity = error.len();
             rem_ale_open(
@@ -108,32 +108,32 @@ impl Handle {
 
     fn list(&self, list: List) -> Vec<u32> {
         let mut items = [0; 256];
-        // SAFETY: `self.emulator` is alive, and the functions of this type write at most `capacity` numbers.
+        // SAFETY: `self.emulator` is valid, and functions of this type write at most `capacity` numbers.
         let count = unsafe { list(self.emulator.as_ptr(), items.as_mut_ptr(), items.len()) };
         items[..count].to_vec()
     }
 
     pub fn set_mode(&mut self, mode: u32) {
-        // SAFETY: `self.emulator` is alive.
+        // SAFETY: `self.emulator` is valid.
         let status = unsafe { rem_ale_set_mode(self.emulator.as_ptr(), mode) };
         self.expect(status);
     }
 
     pub fn set_difficulty(&mut self, difficulty: u32) {
-        // SAFETY: `self.emulator` is alive.
+        // SAFETY: `self.emulator` is valid.
         let status = unsafe { rem_ale_set_difficulty(self.emulator.as_ptr(), difficulty) };
         self.expect(status);
     }
 
     pub fn reset(&mut self) {
-        // SAFETY: `self.emulator` is alive; `&mut` says that nobody looks at the screen.
+        // SAFETY: `self.emulator` is valid, and `&mut` guarantees that the screen is not borrowed.
         let status = unsafe { rem_ale_reset(self.emulator.as_ptr()) };
         self.expect(status);
     }
 
     pub fn act(&mut self, action: Action) -> i32 {
         let mut reward = 0;
-        // SAFETY: as for `reset`; the emulator knows all numbers of actions; `reward` outlives the call.
+        // SAFETY: as for `reset`; every `Action` is a valid action number; `reward` outlives the call.
         let status = unsafe { rem_ale_act(self.emulator.as_ptr(), action as u32, &mut reward) };
         self.expect(status);
         reward
@@ -141,7 +141,7 @@ impl Handle {
 
     pub fn game_over(&self) -> bool {
         let mut over = false;
-        // SAFETY: `self.emulator` is alive, `over` outlives the call.
+        // SAFETY: `self.emulator` is valid, `over` outlives the call.
         let status = unsafe { rem_ale_game_over(self.emulator.as_ptr(), &mut over) };
         self.expect(status);
         over
@@ -149,7 +149,7 @@ impl Handle {
 
     pub fn lives(&self) -> i32 {
         let mut lives = 0;
-        // SAFETY: `self.emulator` is alive, `lives` outlives the call.
+        // SAFETY: `self.emulator` is valid, `lives` outlives the call.
         let status = unsafe { rem_ale_lives(self.emulator.as_ptr(), &mut lives) };
         self.expect(status);
         lives
@@ -157,7 +157,7 @@ impl Handle {
 
     pub fn episode_frames(&self) -> i32 {
         let mut frames = 0;
-        // SAFETY: `self.emulator` is alive, `frames` outlives the call.
+        // SAFETY: `self.emulator` is valid, `frames` outlives the call.
         let status = unsafe { rem_ale_frame_number(self.emulator.as_ptr(), &mut frames) };
         self.expect(status);
         frames
@@ -166,43 +166,43 @@ impl Handle {
     /// Height and width.
     pub fn screen_size(&self) -> (usize, usize) {
         let (mut height, mut width) = (0, 0);
-        // SAFETY: `self.emulator` is alive, the numbers outlive the call.
+        // SAFETY: `self.emulator` is valid, the numbers outlive the call.
         unsafe { rem_ale_screen(self.emulator.as_ptr(), &mut height, &mut width) };
         (height, width)
     }
 
     pub fn screen(&self) -> &[u8] {
         let (mut height, mut width) = (0, 0);
-        // SAFETY: the pixels are `height * width` bytes that live as long as the emulator. They change only in
-        // functions that take `&mut self`, which nobody can call while the slice is borrowed from `&self`.
+        // SAFETY: the pixels are `height * width` bytes that live as long as the emulator. Only functions that take
+        // `&mut self` modify them, and these cannot be called while the slice borrows `&self`.
         unsafe {
             let pixels = rem_ale_screen(self.emulator.as_ptr(), &mut height, &mut width);
             slice::from_raw_parts(pixels, height * width)
         }
     }
 
-    /// Colours as `0xRRGGBB`.
+    /// Colors as `0xRRGGBB`.
     pub fn palette(&self) -> [u32; 256] {
-        let mut colours = [0; 256];
-        // SAFETY: `self.emulator` is alive, and the palette has 256 colours.
-        unsafe { rem_ale_palette(self.emulator.as_ptr(), colours.as_mut_ptr()) };
-        colours
+        let mut colors = [0; 256];
+        // SAFETY: `self.emulator` is valid, and the palette has 256 colors.
+        unsafe { rem_ale_palette(self.emulator.as_ptr(), colors.as_mut_ptr()) };
+        colors
     }
 
-    /// The whole state.
+    /// The complete state.
     pub fn save(&self) -> Vec<u8> {
         let (mut bytes, mut size) = (std::ptr::null(), 0);
-        // SAFETY: `self.emulator` is alive, the results outlive the call. Saving changes nothing but a buffer that
-        // is used here alone, and no screen that somebody has borrowed.
+        // SAFETY: `self.emulator` is valid, and the results outlive the call. Saving modifies only a buffer that is
+        // used nowhere else, not the screen.
         let status = unsafe { rem_ale_save(self.emulator.as_ptr(), &mut bytes, &mut size) };
         self.expect(status);
-        // SAFETY: after success these are `size` bytes that stay as they are until the next `save`.
+        // SAFETY: after success, `bytes` points to `size` bytes that do not change until the next `save`.
         unsafe { slice::from_raw_parts(bytes, size) }.to_vec()
     }
 
-    /// Goes to a state that [`save`](Self::save) gave for the same ROM.
+    /// Restores a state that [`save`](Self::save) returned for the same ROM.
     pub fn load(&mut self, state: &[u8]) -> Result<(), String> {
-        // SAFETY: as for `reset`; `state` outlives the call. The caller has checked that it is undamaged.
+        // SAFETY: as for `reset`; `state` outlives the call, and the caller has verified its checksum.
         let status = unsafe { rem_ale_load(self.emulator.as_ptr(), state.as_ptr(), state.len()) };
         if status == 0 {
             Ok(())
@@ -212,12 +212,12 @@ impl Handle {
     }
 
     fn error(&self) -> String {
-        // SAFETY: `self.emulator` is alive; its message always ends in a zero byte and is copied here.
+        // SAFETY: `self.emulator` is valid; its message is always NUL-terminated and is copied here.
         let error = unsafe { CStr::from_ptr(rem_ale_error(self.emulator.as_ptr())) };
         error.to_string_lossy().into_owned()
     }
 
-    /// With a checked ROM and a known action nothing fails but memory: that would be a mistake of ours.
+    /// With a verified ROM and a valid action, only memory allocation can fail; anything else is a bug.
     fn expect(&self, status: i32) {
         assert!(status == 0, "the emulator failed: {}", self.error());
     }

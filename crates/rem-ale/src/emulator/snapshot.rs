@@ -1,12 +1,12 @@
-//! The wrapping of a state: which game it is of, and whether it is whole.
+//! The snapshot format: a header that identifies the game and protects the state with a checksum.
 //!
-//! | bytes | |
+//! | bytes | content |
 //! | --- | --- |
 //! | 8 | magic |
-//! | 4 | format, little endian |
+//! | 4 | format version, little endian |
 //! | 16 | MD5 of the ROM |
 //! | 16 | MD5 of the state |
-//! | rest | the state |
+//! | rest | state |
 
 use md5::{Digest, Md5};
 
@@ -14,7 +14,7 @@ use crate::ALE_VERSION;
 use crate::games::Game;
 
 const MAGIC: &[u8; 8] = b"REM-ALE\n";
-/// To be raised with every change of the state's form, a new version of ALE for one.
+/// Increment whenever the layout of the state changes, for example with a new version of ALE.
 const FORMAT: u32 = 1;
 
 pub fn pack(game: &Game, state: &[u8]) -> Vec<u8> {
@@ -24,28 +24,28 @@ pub fn pack(game: &Game, state: &[u8]) -> Vec<u8> {
     snapshot
 }
 
-/// The state in the snapshot, or why it cannot be used.
+/// Returns the state of a snapshot, or the reason why it is rejected.
 pub fn unpack<'a>(game: &Game, snapshot: &'a [u8]) -> Result<&'a [u8], String> {
     let (header, rest) = snapshot
         .split_first_chunk::<28>()
-        .ok_or("the snapshot is cut short")?;
+        .ok_or("the snapshot is truncated")?;
     let expected = self::header(game);
     if header[..8] != expected[..8] {
-        return Err("this is not a snapshot of the emulator".into());
+        return Err("not an emulator snapshot".into());
     }
     if header[8..12] != expected[8..12] {
         return Err(format!(
-            "the snapshot is not of ALE {ALE_VERSION} as REM keeps it"
+            "the snapshot was not written with ALE {ALE_VERSION}"
         ));
     }
     if header[12..] != expected[12..] {
-        return Err(format!("the snapshot is not of `{}`", game.name));
+        return Err(format!("the snapshot is not from `{}`", game.name));
     }
     let (digest, state) = rest
         .split_first_chunk::<16>()
-        .ok_or("the snapshot is cut short")?;
+        .ok_or("the snapshot is truncated")?;
     if *digest != *Md5::digest(state) {
-        return Err("the snapshot is cut short or damaged".into());
+        return Err("the snapshot is truncated or damaged".into());
     }
     Ok(state)
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_packed_is_unpacked() {
+    fn pack_and_unpack_round_trip() {
         let game = Game::named("pong").unwrap();
         for state in [&b""[..], b"state"] {
             assert_eq!(unpack(game, &pack(game, state)), Ok(state));
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_and_every_cut_is_found() {
+    fn every_flipped_bit_and_truncation_is_detected() {
         let game = Game::named("pong").unwrap();
         let good = pack(game, b"the state");
         for bit in 0..good.len() * 8 {
@@ -92,9 +92,9 @@ mod tests {
     }
 
     #[test]
-    fn another_game_is_named() {
+    fn snapshots_of_another_game_are_rejected() {
         let pong = pack(Game::named("pong").unwrap(), b"state");
         let error = unpack(Game::named("boxing").unwrap(), &pong).unwrap_err();
-        assert_eq!(error, "the snapshot is not of `boxing`");
+        assert_eq!(error, "the snapshot is not from `boxing`");
     }
 }

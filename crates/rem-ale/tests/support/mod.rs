@@ -1,6 +1,6 @@
-//! What the tests of the emulator share.
+//! Shared by the emulator's tests.
 
-#![allow(dead_code)] // Every test file uses some of it.
+#![allow(dead_code)] // each test file uses a part
 
 use rem_ale::{Action, Ale, Game, Rom, Settings};
 
@@ -12,7 +12,7 @@ pub const STICKY: Settings = Settings {
     difficulty: None,
 };
 
-/// The generator of the recorded traces.
+/// The random generator of the recorded traces.
 pub struct Lcg(pub u64);
 
 impl Lcg {
@@ -25,20 +25,20 @@ impl Lcg {
     }
 }
 
-/// Finds the ROM where `scripts/setup-atari` or the environment has it.
+/// Finds the ROM of a game in the default locations.
 pub fn rom(game: &str) -> Rom {
     Rom::find(Game::named(game).unwrap(), None)
         .unwrap_or_else(|error| panic!("{error}\nhint: {}", error.hint()))
 }
 
-/// In the first episode.
+/// An emulator at the start of its first episode.
 pub fn start(game: &str, settings: Settings) -> Ale {
     let mut ale = Ale::new(&rom(game), settings).unwrap();
     ale.reset();
     ale
 }
 
-/// What can be seen after a frame.
+/// The observable state after a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seen {
     pub screen: u32,
@@ -53,7 +53,7 @@ pub fn screen_crc32(ale: &Ale) -> u32 {
     crc32fast::hash(&rgb)
 }
 
-/// Plays random actions, resetting after each end.
+/// Plays random actions, with a reset after each episode.
 pub fn play(ale: &mut Ale, lcg: &mut Lcg, frames: usize) -> Vec<Seen> {
     let actions: Vec<Action> = ale.actions().to_vec();
     (0..frames)

@@ -1,25 +1,24 @@
-//! `rem bench emulation`: how many steps a second Atari games make.
+//! `rem bench emulation`: measures the steps per second of Atari games.
 
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::Args;
 use rand::{RngExt, SeedableRng};
-use rem::config::Config;
-use rem::env::{self, Env, Outcome, Use};
-use rem::error::Error;
+use rem::Error;
+use rem::config::{Config, EnvMode};
+use rem::env::{self, Env, Outcome};
 use serde::Serialize;
 
-/// Time Atari games on one core: emulator, resize and all that training sees
+/// Time Atari environments on one core: emulator, wrappers and resize
 ///
-/// One JSON object per game on stdout. A step is what the agent calls one: as many raw frames as the benchmark's
-/// protocol repeats an action for.
+/// Prints one JSON object per game. A step is an agent step: one action, repeated for `frame_skip` raw frames.
 #[derive(Args)]
 pub struct EmulationArgs {
-    /// Games, separated by commas; the benchmark's 26 if not given
-    #[arg(long, value_delimiter = ',')]
+    /// Comma-separated games [default: the 26 games of Atari 100K]
+    #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     games: Vec<String>,
-    /// Seconds to play each game for
+    /// Seconds per game
     #[arg(long, default_value_t = 2.0, value_name = "S")]
     seconds: f64,
 }
@@ -42,36 +41,37 @@ pub fn run(args: EmulationArgs) -> Result<()> {
     let (mut steps, mut seconds) = (0, 0.0);
     let mut slowest = f64::INFINITY;
     for game in games {
-        let config = Config::load("atari100k", &[format!("env.game={game}")])?;
-        let mut env = env::make(&config.env, Use::Train, 1).map_err(Error::from)?;
-        let (made, took) = play(&mut env, Duration::from_secs_f64(args.seconds));
-        let rate = made as f64 / took;
+        let set = [format!("env.game={game}")];
+        let config = Config::load("atari100k", &set).map_err(Error::from)?;
+        let mut env = env::make(&config.env, EnvMode::Train, 1).map_err(Error::from)?;
+        let (game_steps, game_seconds) = play(&mut env, Duration::from_secs_f64(args.seconds));
+        let rate = game_steps as f64 / game_seconds;
         let line = Line {
             game: config.env.game,
-            steps: made,
+            steps: game_steps,
             steps_per_second: rate.round(),
             raw_frames_per_second: (rate * f64::from(config.env.atari.frame_skip)).round(),
         };
         println!("{}", serde_json::to_string(&line)?);
-        steps += made;
-        seconds += took;
+        steps += game_steps;
+        seconds += game_seconds;
         slowest = slowest.min(rate);
     }
     eprintln!(
-        "{:.0} steps a second over all games, {slowest:.0} in the slowest",
+        "{:.0} steps/s over all games, {slowest:.0} in the slowest",
         steps as f64 / seconds
     );
     Ok(())
 }
 
-/// Plays at random; the number of steps and the seconds that they took.
+/// Plays random actions. Returns the number of steps and the seconds they took.
 fn play(env: &mut dyn Env, time: Duration) -> (u64, f64) {
     let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
     env.reset();
     let (start, mut steps) = (Instant::now(), 0);
     while start.elapsed() < time {
         let step = env.step(rng.random_range(0..env.actions().len()));
-        if step.outcome != Outcome::Continues {
+        if step.outcome != Outcome::Running {
             env.reset();
         }
         steps += 1;

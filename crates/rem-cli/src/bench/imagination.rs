@@ -1,24 +1,30 @@
-//! `rem bench imagination`: what an imagined frame costs in every way to dream.
+//! `rem bench imagination`: measures the cost of an imagined frame in each imagination mode.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use rand::SeedableRng;
-use rem::bench::dreams::{Dreams, Sizes, Way};
 
+use super::dreams::{Dreams, ImaginationMode, Sizes};
 use super::{PrecisionName, ScaleName, plot};
 
-/// Count and time imagination: calls, tokens, time per frame
+/// Measure imagination: sequential calls, tokens and time per frame
 ///
-/// The world model alone, with random actions, at the paper's sizes: a table in Markdown on stdout, and with
-/// `--page` a page with a figure. Run it on an idle machine.
+/// Runs the world model alone, with random actions, at the paper's sizes (Table 6). Prints a Markdown table; `--page`
+/// also writes a page with a figure. Run it on an idle machine.
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  rem bench imagination                                POP's default mode
+  rem bench imagination --compare                      every imagination mode
+  rem bench imagination --compare --page cost.md       write cost.md and cost.svg as well
+  rem bench imagination --scale tiny --tokens 16       finishes within seconds")]
 pub struct ImaginationArgs {
-    /// All ways to dream: POP's two modes, No POP, IRIS; not only POP's default
+    /// Compare all imagination modes: both POP modes, No POP and IRIS [default: POP's default mode]
     #[arg(long)]
     compare: bool,
-    /// Tokens of a frame (K), separated by commas: 16, 64, 256
+    /// Comma-separated tokens per frame (K): 16, 64 or 256
     #[arg(
         long,
         value_delimiter = ',',
@@ -26,25 +32,25 @@ pub struct ImaginationArgs {
         value_name = "K"
     )]
     tokens: Vec<usize>,
-    /// Frames to dream (H), separated by commas
+    /// Comma-separated horizons (H), in frames
     #[arg(long, value_delimiter = ',', default_value = "10,20", value_name = "H", value_parser = at_least_one)]
     horizons: Vec<usize>,
-    /// Dreams side by side
+    /// Batch size
     #[arg(long, default_value = "16", value_name = "N", value_parser = at_least_one)]
     batch: usize,
-    /// Times each is run after a first one to warm up; the best counts. One that takes long is run once
+    /// Timed repetitions after one warm-up; the fastest counts. Runs of 10 s or more are not repeated
     #[arg(long, default_value_t = 3, value_name = "N")]
     repeats: usize,
-    /// Model sizes: the paper's, or ones at which overhead shows
+    /// Model size: the paper's, or tiny to expose overhead
     #[arg(long, default_value = "paper")]
     scale: ScaleName,
-    /// CPU threads; 0 = one per core
+    /// CPU threads; 0 means one per core
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
-    /// Products of matrices in f32, or with factors in bfloat16
+    /// Matrix products in f32, or with bfloat16 inputs (mixed)
     #[arg(long, default_value = "mixed")]
     precision: PrecisionName,
-    /// Write table and figure into this page and an SVG beside it; what stands above `<!-- measured -->` stays
+    /// Write the table to this page and the figure to an SVG beside it; text above `<!-- measured -->` is kept
     #[arg(long, value_name = "FILE.md")]
     page: Option<PathBuf>,
 }
@@ -53,16 +59,16 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".into()),
         Ok(n) => Ok(n),
-        Err(_) => Err("is not a whole number".into()),
+        Err(_) => Err("must be an integer".into()),
     }
 }
 
-/// Seconds from which a run is not repeated.
+/// Runs that take at least this many seconds are not repeated.
 const LONG: f64 = 10.0;
 
-/// A line of the table.
+/// A row of the table.
 pub struct Line {
-    pub way: Way,
+    pub mode: ImaginationMode,
     pub tokens: usize,
     pub horizon: usize,
     calls: u64,
@@ -77,15 +83,15 @@ pub fn run(args: ImaginationArgs) -> Result<()> {
 
 impl ImaginationArgs {
     fn run(&self) -> Result<()> {
-        let ways = match self.compare {
-            true => &Way::ALL[..],
-            false => &Way::ALL[..1],
+        let modes = match self.compare {
+            true => &ImaginationMode::ALL[..],
+            false => &ImaginationMode::ALL[..1],
         };
         let mut lines = Vec::new();
         for &tokens in &self.tokens {
             for &horizon in &self.horizons {
-                for &way in ways.iter().filter(|way| way.is_for(tokens)) {
-                    lines.push(self.measure(way, tokens, horizon)?);
+                for &mode in modes.iter().filter(|mode| mode.supports(tokens)) {
+                    lines.push(self.measure(mode, tokens, horizon)?);
                     eprint!(".");
                 }
             }
@@ -99,7 +105,7 @@ impl ImaginationArgs {
         Ok(())
     }
 
-    fn measure(&self, way: Way, tokens: usize, horizon: usize) -> Result<Line> {
+    fn measure(&self, mode: ImaginationMode, tokens: usize, horizon: usize) -> Result<Line> {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
         let sizes = Sizes {
             scale: self.scale.into(),
@@ -108,7 +114,7 @@ impl ImaginationArgs {
             tokens,
             horizon,
         };
-        let dreams = Dreams::new(way, sizes, &mut rng)?;
+        let dreams = Dreams::new(mode, sizes, &mut rng)?;
         let first = dreams.run(&mut rng);
         let mut seconds = first.seconds;
         if seconds < LONG {
@@ -116,7 +122,7 @@ impl ImaginationArgs {
             seconds = again.fold(f64::INFINITY, f64::min);
         }
         Ok(Line {
-            way,
+            mode,
             tokens,
             horizon,
             calls: first.calls.calls,
@@ -127,28 +133,28 @@ impl ImaginationArgs {
 
     fn table(&self, lines: &[Line]) -> String {
         let mut out = String::from(
-            "| K | H | way to dream | sequential calls | by the paper | tokens processed | tokens per call | ms per frame | \
-             times as long as POP (default) |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+            "| K | H | imagination mode | sequential calls | in the paper | tokens processed | tokens per call | ms per frame | \
+             time relative to POP (default) |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
         );
         for line in lines {
-            let (way, k, h) = (line.way, line.tokens, line.horizon);
+            let (mode, k, h) = (line.mode, line.tokens, line.horizon);
             out += &format!(
                 "| {k} | {h} | {} | {} | {} = {} | {} | {:.1} | {:.3} | {} |\n",
-                way.name(),
+                mode.name(),
                 line.calls,
-                way.formula(),
-                way.calls(k as u64, h as u64),
+                mode.formula(),
+                mode.calls(k as u64, h as u64),
                 line.tokens_read,
                 line.tokens_read as f64 / line.calls as f64,
                 line.ms_per_frame,
-                find(lines, Way::PopTwoCalls, k, h)
+                find(lines, ImaginationMode::PopTwoCalls, k, h)
                     .map_or("-".into(), |pop| format!("{:.2}", line.ms_per_frame / pop)),
             );
         }
         out
     }
 
-    /// How time grows with the horizon: by the same factor as the horizon if a frame costs the same.
+    /// How time scales with the horizon: linearly if each frame costs the same.
     fn summary(&self, lines: &[Line]) -> String {
         let (Some(short), Some(long)) = (self.horizons.iter().min(), self.horizons.iter().max())
         else {
@@ -156,7 +162,7 @@ impl ImaginationArgs {
         };
         let threads = rayon::current_num_threads();
         let mut out = format!(
-            "{} dreams side by side, {threads} thread{}, precision {}.\n",
+            "Batch size {}, {threads} thread{}, precision {}.\n",
             self.batch,
             if threads == 1 { "" } else { "s" },
             rem::config::Precision::from(self.precision).name()
@@ -165,20 +171,20 @@ impl ImaginationArgs {
             return out;
         }
         out += &format!(
-            "\nTime of H = {long} over time of H = {short} (linear is {:.2}):\n\n| way to dream |",
+            "\nTime at H = {long} relative to H = {short} (linear: {:.2}):\n\n| imagination mode |",
             *long as f64 / *short as f64
         );
         self.tokens
             .iter()
             .for_each(|k| out += &format!(" K = {k} |"));
         out += &format!("\n| --- |{}\n", " --- |".repeat(self.tokens.len()));
-        for way in Way::ALL {
-            if !lines.iter().any(|line| line.way == way) {
+        for mode in ImaginationMode::ALL {
+            if !lines.iter().any(|line| line.mode == mode) {
                 continue;
             }
-            out += &format!("| {} |", way.name());
+            out += &format!("| {} |", mode.name());
             for &k in &self.tokens {
-                let time = |h: usize| find(lines, way, k, h).map(|ms| ms * h as f64);
+                let time = |h: usize| find(lines, mode, k, h).map(|ms| ms * h as f64);
                 let ratio = time(*long).zip(time(*short)).map(|(a, b)| a / b);
                 out += &ratio.map_or(" - |".into(), |ratio| format!(" {ratio:.2} |"));
             }
@@ -188,9 +194,9 @@ impl ImaginationArgs {
     }
 }
 
-/// Milliseconds per frame.
-fn find(lines: &[Line], way: Way, tokens: usize, horizon: usize) -> Option<f64> {
-    let same = |line: &&Line| (line.way, line.tokens, line.horizon) == (way, tokens, horizon);
+/// Milliseconds per frame, if measured.
+fn find(lines: &[Line], mode: ImaginationMode, tokens: usize, horizon: usize) -> Option<f64> {
+    let same = |line: &&Line| (line.mode, line.tokens, line.horizon) == (mode, tokens, horizon);
     lines.iter().find(same).map(|line| line.ms_per_frame)
 }
 
@@ -199,7 +205,7 @@ fn write_page(page: &Path, text: &str, figure: &str) -> Result<()> {
     let svg = page.with_extension("svg");
     let head = match std::fs::read_to_string(page) {
         Ok(old) => old.split(MARK).next().unwrap_or_default().to_string(),
-        Err(_) => "# What an imagined frame costs\n\n".into(),
+        Err(_) => "# Cost of an imagined frame\n\n".into(),
     };
     let name = svg.file_name().unwrap_or_default().to_string_lossy();
     let text = format!("{head}{MARK}\n\n{text}\n![Time per imagined frame]({name})\n");

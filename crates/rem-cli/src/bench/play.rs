@@ -1,4 +1,4 @@
-//! `rem bench play`: how many frames a second a dream has at the console of `rem play`.
+//! `rem bench play`: measures the frame rate of dreams in `rem play`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,18 +9,20 @@ use rem::run::read_config;
 use rem::threads;
 use serde::Serialize;
 
-/// Time the dream of a run as `rem play` shows it: the agent plays, every step is drawn and packed for the page
+/// Time the dream of a run as `rem play` serves it
 ///
-/// One JSON object on stdout. What comes on top in the browser is painting one small frame.
+/// The agent plays in the world model; every step is rendered and encoded for the page. Prints one JSON object. Drawing
+/// the frame in the browser is not included.
 #[derive(Args)]
 pub struct PlayArgs {
-    /// Directory of the run
+    /// Run directory
+    #[arg(value_name = "RUN")]
     run: PathBuf,
-    /// Steps to dream
+    /// Number of imagined steps
     #[arg(long, default_value_t = 300, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
-    /// CPU threads; 0 = one per core
-    #[arg(long, default_value_t = 0)]
+    /// CPU threads; 0 means one per core
+    #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
 }
 
@@ -37,7 +39,7 @@ struct Line {
 pub fn run(args: PlayArgs) -> Result<()> {
     let config = read_config(&args.run)?;
     threads::set(args.threads)?;
-    let mut took = rem_web::dreamed_steps(&args.run, args.steps as usize)?;
+    let mut took = rem_web::time_dream_steps(&args.run, args.steps as usize)?;
     let all: Duration = took.iter().sum();
     took.sort();
     let ms = |time: Duration| (1e5 * time.as_secs_f64()).round() / 100.0;

@@ -1,122 +1,110 @@
-//! Time per imagined frame over the tokens of a frame, both on logarithmic axes, as an SVG.
+//! Time per imagined frame against tokens per frame, both on logarithmic axes, as an SVG.
 
-use rem::bench::dreams::Way;
+use rem_report::plot::axis::Axis;
+use rem_report::plot::svg::{Anchor, Stroke, Svg};
+use rem_report::plot::theme::{Color, Theme};
 
+use super::dreams::ImaginationMode;
 use super::imagination::Line;
 
 const WIDTH: f64 = 620.0;
 const HEIGHT: f64 = 380.0;
 const LEFT: f64 = 64.0;
-const RIGHT: f64 = 190.0;
+const RIGHT: f64 = WIDTH - 190.0;
 const TOP: f64 = 20.0;
-const BOTTOM: f64 = 44.0;
+const BOTTOM: f64 = HEIGHT - 44.0;
+const TEXT: f64 = 12.0;
 
-fn colour(way: Way) -> &'static str {
-    match way {
-        Way::PopTwoCalls => "#0072b2",
-        Way::PopOneCall => "#56b4e9",
-        Way::NoPop => "#d55e00",
-        Way::Iris => "#009e73",
-        Way::IrisOwn => "#cc79a7",
-    }
-}
-
-/// The smallest and the largest of some numbers.
-fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
-    values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| {
-        (low.min(x), high.max(x))
-    })
-}
-
-/// The shortest horizon drawn solid, the others dashed.
+/// Draws one line per imagination mode and horizon: the shortest horizon solid, the others dashed.
 pub fn draw(lines: &[Line]) -> String {
-    let (k_low, k_high) = range(lines.iter().map(|l| l.tokens as f64));
-    let (low, high) = range(lines.iter().map(|l| l.ms_per_frame));
-    // Whole powers of ten around the times.
-    let (low, high) = (
-        low.log10().floor(),
-        high.log10().ceil().max(low.log10().floor() + 1.0),
-    );
-    let x = |k: f64| {
-        let share = (k / k_low).ln() / (k_high / k_low).ln().max(1e-9);
-        LEFT + share * (WIDTH - LEFT - RIGHT)
-    };
-    let y = |ms: f64| HEIGHT - BOTTOM - (ms.log10() - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" \
-         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-    );
-    for power in low as i32..=high as i32 {
-        let (ms, at) = (10f64.powi(power), y(10f64.powi(power)));
-        out += &format!(
-            "<path d=\"M{LEFT} {at:.1}H{:.1}\" stroke=\"#ddd\"/>\n<text x=\"{:.1}\" y=\"{:.1}\" \
-             text-anchor=\"end\">{ms}</text>\n",
-            WIDTH - RIGHT,
-            LEFT - 6.0,
-            at + 4.0
-        );
-    }
-    let mut tokens: Vec<usize> = lines.iter().map(|l| l.tokens).collect();
-    tokens.sort();
-    tokens.dedup();
-    for k in tokens {
-        out += &format!(
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{k}</text>\n",
-            x(k as f64),
-            HEIGHT - BOTTOM + 18.0
-        );
-    }
-    out += &format!(
-        "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">tokens of a frame (K)</text>\n<text \
-         transform=\"translate(14 {:.1}) rotate(-90)\" text-anchor=\"middle\">ms per imagined frame</text>\n",
-        (LEFT + WIDTH - RIGHT) / 2.0,
-        HEIGHT - 8.0,
-        HEIGHT / 2.0
-    );
-    let mut horizons: Vec<usize> = lines.iter().map(|l| l.horizon).collect();
-    horizons.sort();
-    horizons.dedup();
+    let tokens = sorted(lines.iter().map(|line| line.tokens));
+    let across = Axis::logarithmic(tokens.iter().map(|k| *k as f64).collect(), (LEFT, RIGHT));
+    let up = Axis::decades(lines.iter().map(|line| line.ms_per_frame), (BOTTOM, TOP));
+    let mut svg = Svg::new(WIDTH, Theme::Light);
+    draw_axes(&mut svg, &across, &up);
+    let horizons = sorted(lines.iter().map(|line| line.horizon));
     let mut legend = TOP;
-    for way in Way::ALL {
-        for (i, &horizon) in horizons.iter().enumerate() {
+    for (series, mode) in ImaginationMode::ALL.into_iter().enumerate() {
+        for (index, horizon) in horizons.iter().enumerate() {
             let own = lines
                 .iter()
-                .filter(|l| l.way == way && l.horizon == horizon);
+                .filter(|line| line.mode == mode && line.horizon == *horizon);
             let points: Vec<(f64, f64)> = own
-                .map(|l| (x(l.tokens as f64), y(l.ms_per_frame)))
+                .map(|line| {
+                    (
+                        across.pixel(line.tokens as f64),
+                        up.pixel(line.ms_per_frame),
+                    )
+                })
                 .collect();
             if points.is_empty() {
                 continue;
             }
-            let dash = if i == 0 {
-                ""
-            } else {
-                " stroke-dasharray=\"5 4\""
+            let color = Color::Series(series);
+            let stroke = Stroke {
+                dashes: if index == 0 { "" } else { "5 4" },
+                ..Stroke::new(color, 2.0)
             };
-            let stroke = format!(
-                "stroke=\"{}\" stroke-width=\"2\" fill=\"none\"{dash}",
-                colour(way)
-            );
-            let line: Vec<String> = points
-                .iter()
-                .map(|(x, y)| format!("{x:.1},{y:.1}"))
-                .collect();
-            out += &format!("<polyline points=\"{}\" {stroke}/>\n", line.join(" "));
-            for (x, y) in &points {
-                out += &format!(
-                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{}\"/>\n",
-                    colour(way)
-                );
+            svg.path(&points, stroke);
+            for point in &points {
+                svg.dot(*point, 2.0, color, true);
             }
             legend += 18.0;
-            let at = WIDTH - RIGHT + 14.0;
-            out += &format!(
-                "<path d=\"M{at:.1} {:.1}h24\" {stroke}/>\n<text x=\"{:.1}\" y=\"{legend:.1}\">{}, H = {horizon}</text>\n",
-                legend - 4.0,
-                at + 30.0,
-                way.name()
+            let start = RIGHT + 14.0;
+            svg.line((start, legend - 4.0), (start + 24.0, legend - 4.0), stroke);
+            let label = format!("{}, H = {horizon}", mode.name());
+            svg.text(
+                (start + 30.0, legend),
+                &label,
+                TEXT,
+                Anchor::Start,
+                Color::Text,
             );
         }
     }
-    out + "</svg>\n"
+    svg.finish(
+        HEIGHT,
+        "imagination",
+        "Time per imagined frame",
+        "Milliseconds per imagined frame against tokens per frame, by imagination mode and horizon",
+    )
+}
+
+fn draw_axes(svg: &mut Svg, across: &Axis, up: &Axis) {
+    for (tick, label) in up.labels() {
+        let y = up.pixel(tick);
+        svg.line((LEFT, y), (RIGHT, y), Stroke::new(Color::Grid, 1.0));
+        svg.text(
+            (LEFT - 6.0, y + 4.0),
+            &label,
+            TEXT,
+            Anchor::End,
+            Color::Text,
+        );
+    }
+    for (tick, label) in across.labels() {
+        let place = (across.pixel(tick), BOTTOM + 18.0);
+        svg.text(place, &label, TEXT, Anchor::Middle, Color::Text);
+    }
+    let middle = ((LEFT + RIGHT) / 2.0, HEIGHT - 8.0);
+    svg.text(
+        middle,
+        "tokens per frame (K)",
+        TEXT,
+        Anchor::Middle,
+        Color::Text,
+    );
+    svg.vertical_text(
+        (14.0, HEIGHT / 2.0),
+        "ms per imagined frame",
+        TEXT,
+        Color::Text,
+    );
+}
+
+fn sorted(values: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut values: Vec<usize> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    values
 }

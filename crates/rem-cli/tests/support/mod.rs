@@ -1,5 +1,5 @@
-//! Driving `rem` as a process, and comparing what it leaves on the disk.
-#![allow(dead_code)] // each test file uses its own part
+//! Runs `rem` as a process and compares the files it writes.
+#![allow(dead_code)] // no test file uses everything
 
 pub mod web;
 
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Longest time that a child may take to do what a test waits for.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout for a child process.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// `rem`, shut off from the user's own data directory.
+/// `rem`, isolated from the user's data directory.
 pub fn rem() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rem"));
     command
@@ -23,7 +23,7 @@ pub fn rem() -> Command {
     command
 }
 
-/// `rem train` with the debug preset and `words` split at spaces, into `dir`.
+/// `rem train` with the debug preset and `words`, split at whitespace, into `dir`.
 pub fn debug_run(dir: &Path, words: &str) -> Command {
     let mut command = rem();
     command
@@ -34,32 +34,33 @@ pub fn debug_run(dir: &Path, words: &str) -> Command {
     command
 }
 
+/// `rem train --resume DIR`.
 pub fn resume(dir: &Path) -> Command {
     let mut command = rem();
     command.args(["train", "--resume"]).arg(dir);
     command
 }
 
-/// Runs to the end, for which a child that hangs is not waited.
-pub fn outcome(command: &mut Command) -> Output {
+/// Runs the command and returns its output. Panics after a timeout.
+pub fn output_of(command: &mut Command) -> Output {
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
     let started = Instant::now();
-    // What `rem` says in a test fits into a pipe, so it need not be read meanwhile.
+    // The output fits into the pipe buffer, so it can be read at the end.
     while child.try_wait().unwrap().is_none() {
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             child.kill().unwrap();
             child.wait().unwrap();
-            panic!("{command:?} came to no end");
+            panic!("{command:?} timed out");
         }
         std::thread::sleep(Duration::from_millis(2));
     }
     child.wait_with_output().unwrap()
 }
 
-/// Runs to the end, which must be a good one.
+/// Runs the command, which must succeed.
 pub fn succeeds(command: &mut Command) -> Output {
-    let output = outcome(command);
+    let output = output_of(command);
     assert!(
         output.status.success(),
         "{command:?}: {}\n{}",
@@ -69,11 +70,11 @@ pub fn succeeds(command: &mut Command) -> Output {
     output
 }
 
-/// Runs to an end that must be a refusal: exit code 1, nothing on stdout, one line `error: …` and one line
-/// `hint: …`, which are returned.
+/// Runs the command, which must fail with exit code 1, no stdout, and exactly one `error: …` and one `hint: …` line.
+/// Returns the two messages.
 #[track_caller]
-pub fn refused(command: &mut Command) -> (String, String) {
-    let output = outcome(command);
+pub fn fails(command: &mut Command) -> (String, String) {
+    let output = output_of(command);
     let text = stderr(&output);
     assert_eq!(output.status.code(), Some(1), "{command:?}\n{text}");
     assert!(output.stdout.is_empty(), "{command:?}\n{text}");
@@ -83,7 +84,7 @@ pub fn refused(command: &mut Command) -> (String, String) {
             error["error: ".len()..].into(),
             hint["hint: ".len()..].into(),
         ),
-        _ => panic!("{command:?}: not one line of error and one of hint:\n{text}"),
+        _ => panic!("{command:?}: expected one error line and one hint line:\n{text}"),
     }
 }
 
@@ -95,6 +96,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// Starts the command without waiting for it.
 pub fn start(command: &mut Command) -> Child {
     command
         .stdout(Stdio::null())
@@ -103,7 +105,7 @@ pub fn start(command: &mut Command) -> Child {
         .unwrap()
 }
 
-/// A training that ends with its test.
+/// A training process that is killed on drop.
 pub struct Training(Child);
 
 impl Training {
@@ -115,7 +117,7 @@ impl Training {
         self.0.id()
     }
 
-    pub fn goes_on(&mut self) -> bool {
+    pub fn is_running(&mut self) -> bool {
         self.0.try_wait().unwrap().is_none()
     }
 }
@@ -127,25 +129,26 @@ impl Drop for Training {
     }
 }
 
-/// Kills the run in the middle of each of `epochs`, resuming it after each; the last time it goes to its end.
-pub fn killed_in(dir: &Path, settings: &str, epochs: &[(u32, &str)]) {
-    let mut in_the_middle = 0;
+/// Starts a run, kills it after the given phase of each of `epochs`, and resumes it each time. The last resume runs to
+/// the end.
+pub fn kill_and_resume(dir: &Path, settings: &str, epochs: &[(u32, &str)]) {
+    let mut interrupted = 0;
     for (i, &(epoch, phase)) in epochs.iter().enumerate() {
         let mut command = match i {
             0 => debug_run(dir, settings),
             _ => resume(dir),
         };
         kill_when(start(&mut command), || has_line(dir, epoch, phase));
-        // The epoch had begun, and nothing but its lines tells of it.
+        // The epoch has started but has no checkpoint yet.
         if has_line(dir, epoch, phase) && !checkpoint(dir, epoch).exists() {
-            in_the_middle += 1;
+            interrupted += 1;
         }
     }
-    assert!(in_the_middle > 0, "no kill came in time");
+    assert!(interrupted > 0, "every kill came too late");
     succeeds(&mut resume(dir));
 }
 
-/// Kills with SIGKILL as soon as `when` holds; false if the child was faster and had ended.
+/// Sends SIGKILL as soon as `when` holds. Returns false if the child had exited before.
 pub fn kill_when(mut child: Child, mut when: impl FnMut() -> bool) -> bool {
     let started = Instant::now();
     loop {
@@ -156,40 +159,41 @@ pub fn kill_when(mut child: Child, mut when: impl FnMut() -> bool) -> bool {
             return running;
         }
         if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "the child failed by itself: {status}");
+            assert!(status.success(), "the child failed: {status}");
             return false;
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             child.kill().unwrap();
-            panic!("waited in vain");
+            panic!("timed out");
         }
-        // No sleep: what is waited for may last only milliseconds.
+        // No sleep: the condition may hold for milliseconds only.
         std::thread::yield_now();
     }
 }
 
-/// Whether `metrics.jsonl` has a line of this phase of this epoch.
+/// Whether `metrics.jsonl` has a line for this phase and epoch.
 pub fn has_line(run: &Path, epoch: u32, phase: &str) -> bool {
     let text = fs::read_to_string(run.join("metrics.jsonl")).unwrap_or_default();
     text.contains(&format!("{{\"epoch\":{epoch},\"phase\":\"{phase}\""))
 }
 
-/// Puts a byte that means nothing in the place of a chunk's last outcome.
-pub fn spoil_outcome(chunk: &Path) {
+/// Overwrites a chunk's last outcome with an invalid byte.
+pub fn corrupt_outcome(chunk: &Path) {
     let mut bytes = fs::read(chunk).unwrap();
     let steps = u64::from_le_bytes(bytes[24..32].try_into().unwrap()) as usize;
     bytes[32 + 6 * steps - 1] = 7;
     fs::write(chunk, bytes).unwrap();
 }
 
+/// The directory of a checkpoint.
 pub fn checkpoint(run: &Path, epoch: u32) -> PathBuf {
     run.join(format!("checkpoints/epoch-{epoch:06}"))
 }
 
-/// Contents by path below a directory.
+/// File contents by relative path.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// Every file of a run but the lock.
+/// All files of a run except the lock.
 pub fn all_files(run: &Path) -> Files {
     let mut files = Files::new();
     gather(run, "", &mut files);
@@ -197,8 +201,8 @@ pub fn all_files(run: &Path) -> Files {
     files
 }
 
-/// Every file of a run that a clock has no part in.
-pub fn lasting_files(run: &Path) -> Files {
+/// All files of a run that do not depend on wall-clock time.
+pub fn reproducible_files(run: &Path) -> Files {
     let mut files = all_files(run);
     files.retain(|name, _| name != "timing.jsonl" && !name.starts_with("tensorboard/"));
     files
@@ -216,11 +220,11 @@ fn gather(dir: &Path, prefix: &str, files: &mut Files) {
     }
 }
 
-/// The same files with the same bytes.
+/// Asserts that both sets have the same files with the same bytes.
 #[track_caller]
 pub fn assert_same(found: &Files, expected: &Files) {
     let names = |files: &Files| files.keys().cloned().collect::<Vec<_>>();
-    assert_eq!(names(found), names(expected), "not the same set of files");
+    assert_eq!(names(found), names(expected), "the sets of files differ");
     let different: Vec<&String> = expected
         .keys()
         .filter(|name| found[*name] != expected[*name])
@@ -229,7 +233,9 @@ pub fn assert_same(found: &Files, expected: &Files) {
         let text = |files: &Files| String::from_utf8(files[name].clone()).unwrap_or_default();
         let (a, b) = (text(found), text(expected));
         let line = a.lines().zip(b.lines()).find(|(a, b)| a != b);
-        line.map_or_else(String::new, |(a, b)| format!("\n  found {a}\n  not   {b}"))
+        line.map_or_else(String::new, |(a, b)| {
+            format!("\n  found    {a}\n  expected {b}")
+        })
     };
     let list: String = different
         .iter()
@@ -238,6 +244,7 @@ pub fn assert_same(found: &Files, expected: &Files) {
     assert!(different.is_empty(), "files differ:{list}");
 }
 
+/// Copies a run without its lock.
 pub fn copy_dir(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for (name, bytes) in all_files(from) {
@@ -247,12 +254,12 @@ pub fn copy_dir(from: &Path, to: &Path) {
     }
 }
 
-/// A place for runs.
-pub fn place() -> TempDir {
+/// A temporary directory for runs.
+pub fn temp_dir() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// The numbers of the list `"key": [...]`, or the number of `"key": 1.5`, where it first appears in a JSON text.
+/// The numbers of `"key": [...]` or `"key": 1.5`, at its first occurrence in a JSON text.
 pub fn numbers(json: &str, key: &str) -> Vec<f64> {
     let quoted = format!("\"{key}\":");
     let start = json
@@ -266,18 +273,18 @@ pub fn numbers(json: &str, key: &str) -> Vec<f64> {
     text.split(',').map(|n| n.trim().parse().unwrap()).collect()
 }
 
-/// A finished run of two epochs with every phase in each.
+/// Settings for two epochs, with every phase in each.
 pub const SHORT: &str = "--set train.epochs=2 --set collect.epochs=2 --set evaluate.every=1 \
-    --set world_model.optimise.start_after=0 --set actor_critic.optimise.start_after=0";
+    --set world_model.optimizer.start_after=0 --set actor_critic.optimizer.start_after=0";
 
-/// As little as a run with all of its parts takes: two epochs, one evaluation of one episode.
+/// Settings for the shortest complete run: two epochs, one evaluation of one episode.
 pub const BRIEF: &str = "--set train.epochs=2 --set collect.epochs=2 --set evaluate.every=0 \
-    --set evaluate.final_episodes=1 --set world_model.optimise.start_after=0 \
-    --set actor_critic.optimise.start_after=0";
+    --set evaluate.final_episodes=1 --set world_model.optimizer.start_after=0 \
+    --set actor_critic.optimizer.start_after=0";
 
-/// A run and the place that it lies in.
+/// A run in a temporary directory.
 pub struct Run {
-    _place: TempDir,
+    _temp: TempDir,
     dir: PathBuf,
 }
 
@@ -286,28 +293,29 @@ impl Run {
         &self.dir
     }
 
-    /// A copy of it, with something changed.
+    /// A copy with `change` applied.
     pub fn changed(&self, change: impl FnOnce(&Path)) -> Run {
-        let place = place();
-        let dir = place.path().join("run");
+        let temp = temp_dir();
+        let dir = temp.path().join("run");
         copy_dir(&self.dir, &dir);
         change(&dir);
-        Run { _place: place, dir }
+        Run { _temp: temp, dir }
     }
 
-    /// A resume refuses it and leaves it as it is.
+    /// Asserts that resume fails and leaves the run unchanged. Returns error and hint.
     #[track_caller]
-    pub fn is_refused(&self) -> (String, String) {
+    pub fn assert_resume_fails(&self) -> (String, String) {
         let before = all_files(&self.dir);
-        let (error, hint) = refused(&mut resume(&self.dir));
+        let (error, hint) = fails(&mut resume(&self.dir));
         assert_same(&all_files(&self.dir), &before);
         (error, hint)
     }
 }
 
+/// A finished run of the debug preset with `settings`.
 pub fn finished(settings: &str) -> Run {
-    let place = place();
-    let dir = place.path().join("run");
+    let temp = temp_dir();
+    let dir = temp.path().join("run");
     succeeds(&mut debug_run(&dir, settings));
-    Run { _place: place, dir }
+    Run { _temp: temp, dir }
 }

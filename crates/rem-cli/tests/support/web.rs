@@ -1,4 +1,4 @@
-//! `rem watch` and `rem play` as servers, and plain requests to them.
+//! Starts `rem watch` and `rem play`, and sends plain HTTP requests to them.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, Write};
@@ -9,31 +9,31 @@ use std::time::Duration;
 
 use super::rem;
 
-/// A server that ends with the test, in which no thread of it may have panicked.
+/// A server process. Killed on drop, which fails the test if one of its threads panicked.
 pub struct Server {
     process: Child,
     errors: File,
-    /// What it printed: `http://127.0.0.1:PORT/…`.
+    /// The printed URL: `http://127.0.0.1:PORT/…`.
     pub address: String,
 }
 
 impl Server {
-    /// `rem watch` on a folder, with more arguments.
-    pub fn watch(path: &Path, words: &str) -> Self {
-        Self::start("watch", path, words)
+    /// `rem watch` on a directory, with further arguments.
+    pub fn watch(path: &Path, args: &str) -> Self {
+        Self::start("watch", path, args)
     }
 
-    /// `rem play` on a run.
+    /// Starts `rem play` on a run.
     pub fn play(path: &Path) -> Self {
         Self::start("play", path, "")
     }
 
-    fn start(command: &str, path: &Path, words: &str) -> Self {
+    fn start(command: &str, path: &Path, args: &str) -> Self {
         let errors = tempfile::tempfile().unwrap();
         let mut process = rem()
             .args([command, "--port", "0"])
             .arg(path)
-            .args(words.split_whitespace())
+            .args(args.split_whitespace())
             .stdout(Stdio::piped())
             .stderr(errors.try_clone().unwrap())
             .spawn()
@@ -42,7 +42,7 @@ impl Server {
         BufReader::new(process.stdout.take().unwrap())
             .read_line(&mut address)
             .unwrap();
-        assert!(address.starts_with("http://"), "it said {address:?}");
+        assert!(address.starts_with("http://"), "printed {address:?}");
         Self {
             process,
             errors,
@@ -68,7 +68,7 @@ impl Server {
         stream
     }
 
-    /// A stream of the events of runs, of which nothing is read but its status.
+    /// Opens an event stream and reads only its status.
     pub fn listen(&self, run: &str) -> (u16, TcpStream) {
         let mut stream = self.connect();
         let request = format!(
@@ -82,11 +82,11 @@ impl Server {
         (status.parse().unwrap(), stream)
     }
 
-    /// The status and the whole answer to a request, whose path goes out as it stands here.
+    /// The status and full text of a response. The path is sent unchanged.
     pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
         let mut stream = self.connect();
-        let named = headers.iter().any(|(name, _)| *name == "Host");
-        let host = if named {
+        let has_host = headers.iter().any(|(name, _)| *name == "Host");
+        let host = if has_host {
             String::new()
         } else {
             format!("Host: {}\r\n", self.host())
@@ -97,14 +97,17 @@ impl Server {
             .collect();
         let request = format!("GET {path} HTTP/1.1\r\n{host}{more}Connection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).unwrap();
-        let answer = String::from_utf8_lossy(&answer).into_owned();
-        let status = answer
+        let mut response = Vec::new();
+        stream.read_to_end(&mut response).unwrap();
+        let response = String::from_utf8_lossy(&response).into_owned();
+        let status = response
             .split(' ')
             .nth(1)
             .and_then(|status| status.parse().ok());
-        (status.unwrap_or_else(|| panic!("{path}: {answer}")), answer)
+        (
+            status.unwrap_or_else(|| panic!("{path}: {response}")),
+            response,
+        )
     }
 }
 
@@ -112,14 +115,14 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
-        let mut said = String::new();
+        let mut stderr = String::new();
         let read = self
             .errors
             .rewind()
-            .and_then(|()| self.errors.read_to_string(&mut said));
+            .and_then(|()| self.errors.read_to_string(&mut stderr));
         if !std::thread::panicking() {
             read.unwrap();
-            assert!(!said.contains("panicked"), "{said}");
+            assert!(!stderr.contains("panicked"), "{stderr}");
         }
     }
 }

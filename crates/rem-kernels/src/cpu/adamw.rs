@@ -1,36 +1,46 @@
-//! AdamW in one pass over parameters, gradients and moments, and the sums that clipping needs before.
+//! AdamW in one pass over parameters, gradients and moments, and the sums of squares that clipping needs.
 
 use rayon::prelude::*;
 
-use super::level::{Level, vectorised};
+use super::isa::{Isa, multiversion};
 
-/// Elements from which work is worth a second thread, and how many a thread takes at a time.
+/// Minimum number of elements to split over threads.
 const PARALLEL_FROM: usize = 32 * 1024;
+/// Number of elements per task.
 const BLOCK: usize = 16 * 1024;
 
-/// The constants of one step, for one parameter.
+/// The constants of one AdamW step of one parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct AdamWStep {
+    /// Learning rate.
     pub learning_rate: f64,
+    /// Decay of the first moment.
     pub beta_1: f64,
+    /// Decay of the second moment.
     pub beta_2: f64,
+    /// Added to the denominator.
     pub epsilon: f64,
     /// 1 - β₁ᵗ
-    pub first_scale: f64,
+    pub bias_correction_1: f64,
     /// The square root of 1 - β₂ᵗ
-    pub second_scale: f64,
-    /// What the weight decay leaves of a parameter.
-    pub kept: f64,
-    /// What clipping leaves of a gradient.
+    pub bias_correction_2_sqrt: f64,
+    /// Factor of the parameter after weight decay, 1 - learning rate · weight decay.
+    pub decay_factor: f64,
+    /// Factor of the gradient after clipping.
     pub gradient_scale: f64,
 }
 
-/// A parameter with all that a step reads and writes, in slices of one length.
+/// A parameter with its gradient and moments, in slices of equal length.
 pub struct Parameter<'a> {
-    pub step: Step,
+    /// Constants of the step.
+    pub step: AdamWStep,
+    /// The parameter, updated in place.
     pub values: &'a mut [f32],
+    /// Its gradient, before clipping.
     pub gradient: &'a [f32],
+    /// First moment, updated in place.
     pub first: &'a mut [f32],
+    /// Second moment, updated in place.
     pub second: &'a mut [f32],
 }
 
@@ -61,11 +71,11 @@ impl<'a> Parameter<'a> {
     }
 }
 
-/// One step of many parameters, as one job for all threads.
-pub fn update_all(level: Level, parameters: Vec<Parameter>) {
+/// One step of many parameters, split over threads.
+pub fn update_all(isa: Isa, parameters: Vec<Parameter>) {
     let count: usize = parameters.iter().map(|p| p.values.len()).sum();
     let blocks = parameters.into_iter().flat_map(Parameter::blocks);
-    let work = |p: Parameter| update_block(level, p.step, p.values, p.gradient, p.first, p.second);
+    let work = |p: Parameter| update_block(isa, p.step, p.values, p.gradient, p.first, p.second);
     if count < PARALLEL_FROM {
         blocks.for_each(work);
     } else {
@@ -73,30 +83,30 @@ pub fn update_all(level: Level, parameters: Vec<Parameter>) {
     }
 }
 
-vectorised! {
-    fn update_block(step: Step, values: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32]) {
+multiversion! {
+    fn update_block(step: AdamWStep, values: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32]) {
         let scale = step.gradient_scale as f32;
         let (beta_1, fresh_1) = (step.beta_1 as f32, (1.0 - step.beta_1) as f32);
         let (beta_2, fresh_2) = (step.beta_2 as f32, (1.0 - step.beta_2) as f32);
-        let rate = (step.learning_rate / step.first_scale) as f32;
-        let (second_scale, epsilon) = (step.second_scale as f32, step.epsilon as f32);
-        let kept = step.kept as f32;
+        let rate = (step.learning_rate / step.bias_correction_1) as f32;
+        let (bias_correction_2_sqrt, epsilon) = (step.bias_correction_2_sqrt as f32, step.epsilon as f32);
+        let decay_factor = step.decay_factor as f32;
         for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
             let g = g * scale;
             *m = *m * beta_1 + g * fresh_1;
             *v = *v * beta_2 + g * g * fresh_2;
-            *x = *x * kept - *m / (v.sqrt() / second_scale + epsilon) * rate;
+            *x = *x * decay_factor - *m / (v.sqrt() / bias_correction_2_sqrt + epsilon) * rate;
         }
     }
 }
 
-/// The sum of the squares of each gradient, as one job for all threads; not finite if one of its numbers is not.
-pub fn sums_of_squares(level: Level, gradients: &[&[f32]]) -> Vec<f64> {
+/// The sum of squares of each gradient; not finite if one of its elements is not.
+pub fn sums_of_squares(isa: Isa, gradients: &[&[f32]]) -> Vec<f64> {
     let blocks = gradients.iter().enumerate();
     let blocks =
         blocks.flat_map(|(i, gradient)| gradient.chunks(BLOCK).map(move |block| (i, block)));
     let blocks: Vec<(usize, &[f32])> = blocks.collect();
-    let sum = |(i, block): &(usize, &[f32])| (*i, sum_of_block(level, block));
+    let sum = |(i, block): &(usize, &[f32])| (*i, sum_of_block(isa, block));
     let count: usize = gradients.iter().map(|gradient| gradient.len()).sum();
     let parts: Vec<(usize, f64)> = if count < PARALLEL_FROM {
         blocks.iter().map(sum).collect()
@@ -110,7 +120,7 @@ pub fn sums_of_squares(level: Level, gradients: &[&[f32]]) -> Vec<f64> {
     sums
 }
 
-vectorised! {
+multiversion! {
     fn sum_of_block(values: &[f32]) -> f64 {
         let mut lanes = [0f64; 16];
         let chunks = values.chunks_exact(16);
@@ -134,15 +144,15 @@ mod tests {
 
     /// One step of one parameter.
     fn update(
-        level: Level,
-        step: Step,
+        isa: Isa,
+        step: AdamWStep,
         values: &mut [f32],
         gradient: &[f32],
         first: &mut [f32],
         second: &mut [f32],
     ) {
         update_all(
-            level,
+            isa,
             vec![Parameter {
                 step,
                 values,
@@ -153,31 +163,31 @@ mod tests {
         );
     }
 
-    fn sum_of_squares(level: Level, gradient: &[f32]) -> f64 {
-        sums_of_squares(level, &[gradient])[0]
+    fn sum_of_squares(isa: Isa, gradient: &[f32]) -> f64 {
+        sums_of_squares(isa, &[gradient])[0]
     }
 
-    fn step(t: i32) -> Step {
-        Step {
+    fn step(t: i32) -> AdamWStep {
+        AdamWStep {
             learning_rate: 0.01,
             beta_1: 0.9,
             beta_2: 0.999,
             epsilon: 1e-8,
-            first_scale: 1.0 - 0.9f64.powi(t),
-            second_scale: (1.0 - 0.999f64.powi(t)).sqrt(),
-            kept: 0.9995,
+            bias_correction_1: 1.0 - 0.9f64.powi(t),
+            bias_correction_2_sqrt: (1.0 - 0.999f64.powi(t)).sqrt(),
+            decay_factor: 0.9995,
             gradient_scale: 0.3,
         }
     }
 
     /// Parameters and moments after some steps, in the order values, first, second.
-    fn trained(level: Level, count: usize, steps: i32) -> [Vec<f32>; 3] {
+    fn trained(isa: Isa, count: usize, steps: i32) -> [Vec<f32>; 3] {
         let [mut values, mut first, mut second] =
             [numbers(count, 1), vec![0.0; count], vec![0.0; count]];
         for t in 1..=steps {
             let gradient = numbers(count, 10 + t as u64);
             update(
-                level,
+                isa,
                 step(t),
                 &mut values,
                 &gradient,
@@ -189,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_follow_the_equations() {
+    fn steps_match_f64() {
         for count in [1, 15, 33, 1000] {
             let mut exact: Vec<[f64; 3]> = numbers(count, 1)
                 .iter()
@@ -201,17 +211,20 @@ mod tests {
                     let g = f64::from(g) * s.gradient_scale;
                     *m = s.beta_1 * *m + (1.0 - s.beta_1) * g;
                     *v = s.beta_2 * *v + (1.0 - s.beta_2) * g * g;
-                    let (m, v) = (*m / s.first_scale, *v / (s.second_scale * s.second_scale));
-                    *x = *x * s.kept - s.learning_rate * m / (v.sqrt() + s.epsilon);
+                    let (m, v) = (
+                        *m / s.bias_correction_1,
+                        *v / (s.bias_correction_2_sqrt * s.bias_correction_2_sqrt),
+                    );
+                    *x = *x * s.decay_factor - s.learning_rate * m / (v.sqrt() + s.epsilon);
                 }
             }
-            for level in Level::available() {
-                let found = trained(level, count, 5);
+            for isa in Isa::available() {
+                let found = trained(isa, count, 5);
                 for (i, exact) in exact.iter().enumerate() {
                     for (found, exact) in found.iter().map(|f| f64::from(f[i])).zip(exact) {
                         assert!(
                             (found - exact).abs() < 1e-6,
-                            "{level:?} {i}: {found} for {exact}"
+                            "{isa:?} {i}: {found} for {exact}"
                         );
                     }
                 }
@@ -220,23 +233,23 @@ mod tests {
     }
 
     #[test]
-    fn many_parameters_at_once_are_as_one_by_one() {
+    fn batched_steps_equal_single_steps() {
         let sizes = [3, 40_000, 0, 17, 16 * 1024];
-        let level = Level::of_this_machine();
-        // What each parameter keeps tells them apart.
-        let step = |i: usize| Step {
-            kept: 1.0 - 0.1 * i as f64,
+        let isa = Isa::selected();
+        // A different step for each parameter.
+        let step = |i: usize| AdamWStep {
+            decay_factor: 1.0 - 0.1 * i as f64,
             ..step(1)
         };
         let gradients: Vec<Vec<f32>> = sizes.iter().map(|n| numbers(*n, 2)).collect();
         let fresh = || sizes.map(|n| [numbers(n, 1), numbers(n, 3), vec![0.5; n]]);
-        let (mut one_by_one, mut at_once) = (fresh(), fresh());
+        let (mut single, mut batched) = (fresh(), fresh());
         for (i, ([values, first, second], gradient)) in
-            one_by_one.iter_mut().zip(&gradients).enumerate()
+            single.iter_mut().zip(&gradients).enumerate()
         {
-            update(level, step(i), values, gradient, first, second);
+            update(isa, step(i), values, gradient, first, second);
         }
-        let parameters = at_once.iter_mut().zip(&gradients).enumerate();
+        let parameters = batched.iter_mut().zip(&gradients).enumerate();
         let parameters = parameters.map(|(i, ([values, first, second], gradient))| Parameter {
             step: step(i),
             values,
@@ -244,17 +257,17 @@ mod tests {
             first,
             second,
         });
-        update_all(level, parameters.collect());
-        assert!(one_by_one == at_once);
+        update_all(isa, parameters.collect());
+        assert!(single == batched);
     }
 
     #[test]
-    fn sums_are_exact_and_show_what_is_not_finite() {
+    fn sums_of_squares_match_f64_and_propagate_non_finite_values() {
         let sizes = [0, 1, 15, 40_003, 100];
         let gradients: Vec<Vec<f32>> = sizes.iter().map(|n| numbers(*n, 5)).collect();
-        for level in Level::available() {
+        for isa in Isa::available() {
             let slices: Vec<&[f32]> = gradients.iter().map(|g| &g[..]).collect();
-            for (found, gradient) in sums_of_squares(level, &slices).iter().zip(&gradients) {
+            for (found, gradient) in sums_of_squares(isa, &slices).iter().zip(&gradients) {
                 let exact: f64 = gradient.iter().map(|x| f64::from(*x).powi(2)).sum();
                 assert!(
                     (found - exact).abs() <= 1e-12 * exact,
@@ -265,19 +278,19 @@ mod tests {
                 for at in [0, 20_000, 40_002] {
                     let mut gradient = gradients[3].clone();
                     gradient[at] = bad;
-                    assert!(!sum_of_squares(level, &gradient).is_finite());
+                    assert!(!sum_of_squares(isa, &gradient).is_finite());
                 }
             }
-            // Beyond f32, but not a mistake: clipping will scale it down.
-            assert!(sum_of_squares(level, &[1e30, 1e30]).is_finite());
+            // Beyond f32, but finite: clipping scales it down.
+            assert!(sum_of_squares(isa, &[1e30, 1e30]).is_finite());
         }
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing() {
-        let level = Level::of_this_machine();
+    fn results_do_not_depend_on_the_thread_count() {
+        let isa = Isa::selected();
         let gradient = numbers(100_000, 1);
-        let run = || (sum_of_squares(level, &gradient), trained(level, 100_000, 2));
+        let run = || (sum_of_squares(isa, &gradient), trained(isa, 100_000, 2));
         let pool = |threads| {
             rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)

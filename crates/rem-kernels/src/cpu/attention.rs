@@ -1,22 +1,22 @@
-//! Causal attention over rows of projections, forward and backward, a batch element and head at a time; and over
-//! keys and values that are kept from token to token.
+//! Causal attention over rows of projections, forward and backward, one batch element and head at a time; and over a
+//! cache of keys and values.
 //!
-//! Legend: q (divided by √head_dim), k and v are queries, keys and values; A is the softmax of a query's scores over
-//! the keys up to its own place. Queries and keys are taken in blocks, of which those after a query's are left out;
-//! A is never kept, the backward pass makes it again.
+//! Notation: q (divided by √head_dim), k and v are queries, keys and values; A is the softmax of a query's scores over
+//! the keys up to its own position. Queries and keys are processed in blocks, and blocks of keys after the queries are
+//! skipped. A is not saved; the backward pass recomputes it.
 
 mod cached;
 
-pub use cached::{CachePlan, LANES, read};
+pub use cached::{CachePlan, LANES, forward_cached};
 
 use rayon::prelude::*;
 
 use super::cross_entropy::{largest, weight};
 use super::dropout::Dropout;
-use super::level::{Level, vectorised};
+use super::isa::{Isa, multiversion};
+use super::matmul::{Panels, SharedMut, multiply_add};
 use super::norm;
-use super::product::{Panels, SharedMut, multiply_add};
-use super::retention::{panels_of, panels_of_turned, rows_of, turned};
+use super::retention::{panels_of, panels_of_transposed, rows_of, transposed};
 use super::scratch::Scratch;
 use super::tile::Tile;
 
@@ -26,18 +26,24 @@ const BLOCK: usize = 96;
 /// Whole sequences from their start. Rows are `3 * width` long: queries, keys, values.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
+    /// Batch size.
     pub batch: usize,
+    /// Number of heads.
     pub heads: usize,
+    /// Channels of a head.
     pub head_dim: usize,
+    /// Tokens of a sequence.
     pub tokens: usize,
-    /// Of A.
+    /// Dropout of A.
     pub dropout: Dropout,
 }
 
 impl Plan {
+    /// Rows of all sequences.
     pub fn rows(&self) -> usize {
         self.batch * self.tokens
     }
+    /// Channels of a row.
     pub fn width(&self) -> usize {
         self.heads * self.head_dim
     }
@@ -52,38 +58,38 @@ impl Plan {
 /// One batch element and head.
 struct Head<'a> {
     plan: &'a Plan,
-    level: Level,
+    isa: Isa,
     task: usize,
     rows: &'a [f32],
 }
 
-/// Queries, keys and values beside each other in a row.
+/// The parts of a row: queries, keys and values.
 const QUERY: usize = 0;
 const KEY: usize = 1;
 const VALUE: usize = 2;
 
 impl Head<'_> {
-    /// Where a token's part begins among rows of `parts * width`.
-    fn place(&self, token: usize, part: usize, parts: usize) -> usize {
+    /// The offset of a token's part in rows of `parts * width`.
+    fn offset(&self, token: usize, part: usize, parts: usize) -> usize {
         let plan = self.plan;
         let (batch, head) = (self.task / plan.heads, self.task % plan.heads);
         let row = batch * plan.tokens + token;
         (row * parts + part) * plan.width() + head * plan.head_dim
     }
 
-    /// A part of a block's rows, one below the other.
+    /// One part of a block's rows, contiguous.
     fn load(&self, part: usize, (first, count): (usize, usize)) -> Scratch<f32> {
         let dim = self.plan.head_dim;
         let mut to = Scratch::new(count * dim);
         for (i, to) in to.chunks_exact_mut(dim).enumerate() {
-            to.copy_from_slice(&self.rows[self.place(first + i, part, 3)..][..dim]);
+            to.copy_from_slice(&self.rows[self.offset(first + i, part, 3)..][..dim]);
         }
         to
     }
 
     fn queries(&self, block: (usize, usize)) -> Scratch<f32> {
         let mut q = self.load(QUERY, block);
-        scale(self.level, &mut q, 1.0 / (self.plan.head_dim as f32).sqrt());
+        scale(self.isa, &mut q, 1.0 / (self.plan.head_dim as f32).sqrt());
         q
     }
 
@@ -106,11 +112,11 @@ impl Head<'_> {
             .collect();
         for i in 0..count {
             let mut row = segments(&mut scores, count, i);
-            let most = row.iter().map(|s| most_of(self.level, s));
-            let most = most.fold(f32::NEG_INFINITY, f32::max);
-            let sum: f32 = row.iter_mut().map(|s| exponents(self.level, s, most)).sum();
+            let max = row.iter().map(|s| max_of(self.isa, s));
+            let max = max.fold(f32::NEG_INFINITY, f32::max);
+            let sum: f32 = row.iter_mut().map(|s| exponentials(self.isa, s, max)).sum();
             for segment in &mut row {
-                scale(self.level, segment, 1.0 / sum);
+                scale(self.isa, segment, 1.0 / sum);
             }
             let last = scores.last_mut().expect("a query sees itself");
             last[i * count..][..count][i + 1..].fill(0.0);
@@ -118,7 +124,7 @@ impl Head<'_> {
         scores
     }
 
-    /// Puts the blocks of A through dropout.
+    /// Applies dropout to the blocks of A.
     fn drop_out(&self, weights: &mut [Scratch<f32>], (first, count): (usize, usize)) {
         let dropout = self.plan.dropout;
         if dropout.is_off() {
@@ -128,13 +134,13 @@ impl Head<'_> {
             let columns = block.len() / count;
             for (i, row) in block.chunks_exact_mut(columns).enumerate() {
                 let place = self.task * self.plan.tokens + first + i;
-                dropout.place(j as u64).apply(self.level, place, row);
+                dropout.fold_in(j as u64).apply(self.isa, place, row);
             }
         }
     }
 }
 
-/// Row `i` over all blocks, without what lies after its own place in the last.
+/// Row `i` over all blocks, up to its own position in the last.
 fn segments(blocks: &mut [Scratch<f32>], count: usize, i: usize) -> Vec<&mut [f32]> {
     let last = blocks.len() - 1;
     let segment = |(j, block): (usize, _)| {
@@ -146,23 +152,23 @@ fn segments(blocks: &mut [Scratch<f32>], count: usize, i: usize) -> Vec<&mut [f3
     blocks.iter_mut().enumerate().map(segment).collect()
 }
 
-vectorised! {
-    fn most_of(x: &[f32]) -> f32 {
+multiversion! {
+    fn max_of(x: &[f32]) -> f32 {
         largest(x)
     }
 }
 
-vectorised! {
-    /// e^(x - most) in place; their sum.
-    fn exponents(x: &mut [f32], most: f32) -> f32 {
+multiversion! {
+    /// Replaces x by e^(x - max) and returns their sum.
+    fn exponentials(x: &mut [f32], max: f32) -> f32 {
         for x in x.iter_mut() {
-            *x = weight(*x - most);
+            *x = weight(*x - max);
         }
         norm::sum_of([x], |[x]| x)
     }
 }
 
-vectorised! {
+multiversion! {
     fn scale(x: &mut [f32], by: f32) {
         for x in x {
             *x *= by;
@@ -170,15 +176,15 @@ vectorised! {
     }
 }
 
-vectorised! {
+multiversion! {
     fn dot(a: &[f32], b: &[f32]) -> f32 {
         norm::sum_of([a, b], |[a, b]| a * b)
     }
 }
 
-vectorised! {
-    /// From dA to the gradient of the scores: `A ∘ (dA - inner)`, in place of dA.
-    fn softmax_back(a: &[f32], d: &mut [f32], inner: f32) {
+multiversion! {
+    /// Turns dA into the gradient of the scores: `A ∘ (dA - inner)`.
+    fn softmax_backward(a: &[f32], d: &mut [f32], inner: f32) {
         for (d, a) in d.iter_mut().zip(a) {
             *d = a * (*d - inner);
         }
@@ -192,16 +198,21 @@ pub fn forward<T: Tile>(tile: T, plan: &Plan, rows: &[f32], out: &mut [f32]) {
     assert_eq!(out.len(), plan.rows() * plan.width());
     let out = &SharedMut(out.as_mut_ptr());
     each_task(plan.batch * plan.heads, rows.len(), |task| {
-        let level = tile.level();
+        let isa = tile.isa();
         let h = Head {
             plan,
-            level,
+            isa,
             task,
             rows,
         };
         let (mut keys, mut values) = (Vec::new(), Vec::new());
         for block in plan.blocks() {
-            keys.push(panels_of_turned(tile, &h.load(KEY, block), block.1, dim));
+            keys.push(panels_of_transposed(
+                tile,
+                &h.load(KEY, block),
+                block.1,
+                dim,
+            ));
             values.push(panels_of(tile, &h.load(VALUE, block), block.1, dim));
             let mut weights = h.weights(tile, &h.queries(block), block, &keys);
             h.drop_out(&mut weights, block);
@@ -213,7 +224,7 @@ pub fn forward<T: Tile>(tile: T, plan: &Plan, rows: &[f32], out: &mut [f32]) {
             for (i, row) in result.chunks_exact(dim).enumerate() {
                 // SAFETY: each task writes its own head's columns of its own rows.
                 unsafe {
-                    let to = out.0.add(h.place(block.0 + i, 0, 1));
+                    let to = out.0.add(h.offset(block.0 + i, 0, 1));
                     std::slice::from_raw_parts_mut(to, dim).copy_from_slice(row);
                 }
             }
@@ -228,10 +239,10 @@ pub fn backward<T: Tile>(tile: T, plan: &Plan, rows: &[f32], d_out: &[f32], d_ro
     assert_eq!(d_rows.len(), rows.len());
     let d_rows = &SharedMut(d_rows.as_mut_ptr());
     each_task(plan.batch * plan.heads, rows.len(), |task| {
-        let level = tile.level();
+        let isa = tile.isa();
         let h = Head {
             plan,
-            level,
+            isa,
             task,
             rows,
         };
@@ -239,33 +250,33 @@ pub fn backward<T: Tile>(tile: T, plan: &Plan, rows: &[f32], d_out: &[f32], d_ro
             for (i, row) in from.chunks_exact(dim).enumerate() {
                 // SAFETY: each task writes its own head's columns of its own rows.
                 unsafe {
-                    let to = d_rows.0.add(h.place(first + i, part, 3));
+                    let to = d_rows.0.add(h.offset(first + i, part, 3));
                     std::slice::from_raw_parts_mut(to, dim).copy_from_slice(row);
                 }
             }
         };
         let blocks: Vec<(usize, usize)> = plan.blocks().collect();
-        let (mut keys_turned, mut keys, mut values_turned) = (vec![], vec![], vec![]);
+        let (mut keys_transposed, mut keys, mut values_transposed) = (vec![], vec![], vec![]);
         let (mut d_keys, mut d_values) = (vec![], vec![]);
         for (i, &block) in blocks.iter().enumerate() {
             let (first, count) = block;
             let (k, v) = (h.load(KEY, block), h.load(VALUE, block));
-            keys_turned.push(panels_of_turned(tile, &k, count, dim));
+            keys_transposed.push(panels_of_transposed(tile, &k, count, dim));
             keys.push(panels_of(tile, &k, count, dim));
-            values_turned.push(panels_of_turned(tile, &v, count, dim));
+            values_transposed.push(panels_of_transposed(tile, &v, count, dim));
             d_keys.push(Scratch::<f32>::new(count * dim));
             d_values.push(Scratch::<f32>::new(count * dim));
 
             let q = h.queries(block);
-            let a = h.weights(tile, &q, block, &keys_turned);
+            let a = h.weights(tile, &q, block, &keys_transposed);
             let mut d = Scratch::<f32>::new(count * dim);
             for (n, d) in d.chunks_exact_mut(dim).enumerate() {
-                d.copy_from_slice(&d_out[h.place(first + n, 0, 1)..][..dim]);
+                d.copy_from_slice(&d_out[h.offset(first + n, 0, 1)..][..dim]);
             }
             let d_converted = rows_of(tile, &d, dim);
             let d_panels = panels_of(tile, &d, count, dim);
             // dA = d vᵀ, through the same dropout.
-            let mut d_a: Vec<Scratch<f32>> = values_turned
+            let mut d_a: Vec<Scratch<f32>> = values_transposed
                 .iter()
                 .map(|values| {
                     let mut d_a = Scratch::new(count * values.columns());
@@ -282,11 +293,11 @@ pub fn backward<T: Tile>(tile: T, plan: &Plan, rows: &[f32], d_out: &[f32], d_ro
                     n * columns..(n + 1) * columns
                 };
                 let inner: f32 = (0..=i)
-                    .map(|j| dot(level, &a[j][part(&a, j)], &d_a[j][part(&d_a, j)]))
+                    .map(|j| dot(isa, &a[j][part(&a, j)], &d_a[j][part(&d_a, j)]))
                     .sum();
                 for j in 0..=i {
                     let at = part(&a, j);
-                    softmax_back(level, &a[j][at.clone()], &mut d_a[j][at], inner);
+                    softmax_backward(isa, &a[j][at.clone()], &mut d_a[j][at], inner);
                 }
             }
             // dq = dS k / √head_dim, dk = dSᵀ q, dv = Aᵀ d
@@ -296,14 +307,14 @@ pub fn backward<T: Tile>(tile: T, plan: &Plan, rows: &[f32], d_out: &[f32], d_ro
                 let columns = blocks[j].1;
                 let d_scores = rows_of(tile, &d_a[j], columns);
                 multiply_add(tile, &d_scores, &keys[j], &mut d_q, j > 0);
-                let d_scores = turned(level, &d_a[j], count, columns);
+                let d_scores = transposed(isa, &d_a[j], count, columns);
                 let d_scores = rows_of(tile, &d_scores, count);
                 multiply_add(tile, &d_scores, &q_panels, &mut d_keys[j], j < i);
-                let dropped = turned(level, &dropped[j], count, columns);
+                let dropped = transposed(isa, &dropped[j], count, columns);
                 let dropped = rows_of(tile, &dropped, count);
                 multiply_add(tile, &dropped, &d_panels, &mut d_values[j], j < i);
             }
-            scale(level, &mut d_q, 1.0 / (dim as f32).sqrt());
+            scale(isa, &mut d_q, 1.0 / (dim as f32).sqrt());
             write(QUERY, first, &d_q);
         }
         for (&(first, _), (d_k, d_v)) in blocks.iter().zip(d_keys.iter().zip(&d_values)) {

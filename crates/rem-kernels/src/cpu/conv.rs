@@ -1,8 +1,7 @@
-//! Convolutions over images that lie channels last, `[n, h, w, c]`, with weights `[c_out, c_in, kh, kw]`.
+//! Convolutions of channels-last images, `[n, h, w, c]`, with weights `[c_out, c_in, kh, kw]`.
 //!
-//! Nothing is unfolded: a tile takes a pointer per pixel into a padded copy of a few rows of the image, and a
-//! window's row is a segment of the sum. What happens to the image before the convolution, norm and
-//! activation, is done while that copy is made.
+//! There is no im2col: a tile takes a pointer per pixel into a padded copy of a few rows of the image, and each row
+//! of a window is a segment of the sum. Norm and activation are applied while that copy is made.
 
 #[cfg(test)]
 mod reference;
@@ -14,15 +13,16 @@ mod tests;
 mod weight_gradient;
 
 pub use sliding::{forward_with, input_gradient_with};
-pub use stage::{Stage, activation_back};
+pub use stage::{Stage, activation_backward};
 pub use weight_gradient::weight_gradient_with;
 
 use rayon::prelude::*;
 
-use super::level::Level;
+use super::isa::Isa;
 use super::tile::{Precision, with_tile};
 use super::transpose::transpose;
 
+/// The kinds of convolution that the tokenizer and LPIPS use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvKind {
     /// 3x3, padded with a zero on each side.
@@ -48,10 +48,15 @@ impl ConvKind {
 /// The sizes of a convolution; height and width are those of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
+    /// Number of images.
     pub images: usize,
+    /// Height in pixels.
     pub height: usize,
+    /// Width in pixels.
     pub width: usize,
+    /// Input channels.
     pub c_in: usize,
+    /// Output channels.
     pub c_out: usize,
 }
 
@@ -65,15 +70,18 @@ impl Shape {
         }
     }
 
+    /// Elements of the input.
     pub fn inputs(&self) -> usize {
         self.images * self.height * self.width * self.c_in
     }
 
+    /// Elements of the output.
     pub fn outputs(&self, kind: ConvKind) -> usize {
         let (height, width) = self.output(kind);
         self.images * height * width * self.c_out
     }
 
+    /// Elements of the weight.
     pub fn weights(&self, kind: ConvKind) -> usize {
         self.c_out * self.c_in * kind.side() * kind.side()
     }
@@ -93,7 +101,7 @@ impl Shape {
 /// `out = conv(stage(x)) + bias`; see [`forward_with`].
 #[allow(clippy::too_many_arguments)]
 pub fn forward(
-    level: Level,
+    isa: Isa,
     precision: Precision,
     shape: Shape,
     kind: ConvKind,
@@ -103,12 +111,12 @@ pub fn forward(
     bias: Option<&[f32]>,
     out: &mut [f32],
 ) {
-    with_tile!(level, precision, tile => forward_with(tile, shape, kind, stage, x, weight, bias, out));
+    with_tile!(isa, precision, tile => forward_with(tile, shape, kind, stage, x, weight, bias, out));
 }
 
 /// The gradient of the staged input; see [`input_gradient_with`].
 pub fn input_gradient(
-    level: Level,
+    isa: Isa,
     precision: Precision,
     shape: Shape,
     kind: ConvKind,
@@ -116,13 +124,13 @@ pub fn input_gradient(
     d_out: &[f32],
     d_staged: &mut [f32],
 ) {
-    with_tile!(level, precision, tile => input_gradient_with(tile, shape, kind, weight, d_out, d_staged));
+    with_tile!(isa, precision, tile => input_gradient_with(tile, shape, kind, weight, d_out, d_staged));
 }
 
 /// The gradient of the weight; see [`weight_gradient_with`]. The bias's is `norm::column_sums` of `d_out`.
 #[allow(clippy::too_many_arguments)]
 pub fn weight_gradient(
-    level: Level,
+    isa: Isa,
     precision: Precision,
     shape: Shape,
     kind: ConvKind,
@@ -131,10 +139,10 @@ pub fn weight_gradient(
     d_out: &[f32],
     d_weight: &mut [f32],
 ) {
-    with_tile!(level, precision, tile => weight_gradient_with(tile, shape, kind, stage, x, d_out, d_weight));
+    with_tile!(isa, precision, tile => weight_gradient_with(tile, shape, kind, stage, x, d_out, d_weight));
 }
 
-/// Calls `work` with all parts: on all threads, or on this one if there is little to do.
+/// Calls `work` with all parts, on all threads if `parallel`.
 fn for_each<P: Send>(parts: Vec<P>, parallel: bool, work: impl Fn(P) + Sync + Send) {
     if parallel {
         parts.into_par_iter().for_each(work);
@@ -143,21 +151,14 @@ fn for_each<P: Send>(parts: Vec<P>, parallel: bool, work: impl Fn(P) + Sync + Se
     }
 }
 
-/// `from`, of `rows` rows and `columns` columns, turned.
-fn transposed(
-    level: Level,
-    from: &[f32],
-    rows: usize,
-    columns: usize,
-    to: &mut [f32],
-    parallel: bool,
-) {
+/// `from`, of `rows` rows and `columns` columns, transposed.
+fn transposed(isa: Isa, from: &[f32], rows: usize, columns: usize, to: &mut [f32], parallel: bool) {
     /// Columns that become rows at a time.
     const BAND: usize = 64;
     let bands = to.chunks_mut((BAND * rows).max(1)).enumerate();
     for_each(bands.collect(), parallel, |(i, to)| {
         transpose(
-            level,
+            isa,
             &from[i * BAND..],
             columns,
             rows,

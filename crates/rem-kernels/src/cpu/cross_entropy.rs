@@ -1,19 +1,20 @@
-//! The cross-entropy of rows of logits with one class each.
+//! Cross-entropy of logits with class indices.
 
 use rayon::prelude::*;
 
-use super::level::{Level, vectorised};
+use super::isa::{Isa, multiversion};
 use super::{math, norm};
 
-/// Elements from which work is worth a second thread, and about how many a thread takes at a time.
+/// Minimum number of elements to split over threads.
 const PARALLEL_FROM: usize = 32 * 1024;
+/// Approximate number of elements per task.
 const BLOCK: usize = 8 * 1024;
 
-/// The loss of each row, and the logarithm of its sum of exponentials, which [`backward`] wants.
+/// The loss of each row, and the logarithm of its sum of exponentials, which [`backward`] needs.
 /// # Shapes
 /// - `logits`: `[rows, classes]`; `targets`, `losses`, `log_sums`: `[rows]`
 pub fn forward(
-    level: Level,
+    isa: Isa,
     logits: &[f32],
     targets: &[i64],
     losses: &mut [f32],
@@ -23,7 +24,7 @@ pub fn forward(
     assert_eq!(losses.len(), rows);
     assert_eq!(log_sums.len(), rows);
     if logits.len() < PARALLEL_FROM {
-        return forward_rows(level, logits, targets, losses, log_sums);
+        return forward_rows(isa, logits, targets, losses, log_sums);
     }
     let rows = BLOCK.div_ceil(classes);
     let blocks = logits
@@ -35,7 +36,7 @@ pub fn forward(
     blocks
         .zip(results)
         .for_each(|((logits, targets), (losses, log_sums))| {
-            forward_rows(level, logits, targets, losses, log_sums);
+            forward_rows(isa, logits, targets, losses, log_sums);
         });
 }
 
@@ -43,7 +44,7 @@ pub fn forward(
 /// # Shapes
 /// - `logits`, `d_logits`: `[rows, classes]`; `targets`, `log_sums`, `d_losses`: `[rows]`
 pub fn backward(
-    level: Level,
+    isa: Isa,
     logits: &[f32],
     targets: &[i64],
     log_sums: &[f32],
@@ -55,7 +56,7 @@ pub fn backward(
     assert_eq!(d_losses.len(), rows);
     assert_eq!(d_logits.len(), logits.len());
     if logits.len() < PARALLEL_FROM {
-        return backward_rows(level, logits, targets, log_sums, d_losses, d_logits);
+        return backward_rows(isa, logits, targets, log_sums, d_losses, d_logits);
     }
     let rows = BLOCK.div_ceil(classes);
     let blocks = logits
@@ -65,12 +66,12 @@ pub fn backward(
     let results = d_logits.par_chunks_mut(rows * classes);
     blocks.zip(known).zip(results).for_each(
         |(((logits, targets), (log_sums, d_losses)), d_logits)| {
-            backward_rows(level, logits, targets, log_sums, d_losses, d_logits);
+            backward_rows(isa, logits, targets, log_sums, d_losses, d_logits);
         },
     );
 }
 
-/// Rows and classes; fails if a target is none of the classes.
+/// Rows and classes. Panics if a target is out of range.
 fn sizes(logits: &[f32], targets: &[i64]) -> (usize, usize) {
     let rows = targets.len();
     let classes = logits.len() / rows.max(1);
@@ -90,22 +91,22 @@ fn sizes(logits: &[f32], targets: &[i64]) -> (usize, usize) {
     (rows, classes)
 }
 
-vectorised! {
+multiversion! {
     fn forward_rows(logits: &[f32], targets: &[i64], losses: &mut [f32], log_sums: &mut [f32]) {
         let classes = logits.len() / targets.len().max(1);
         let results = losses.iter_mut().zip(log_sums);
         for (i, (target, (loss, log_sum))) in targets.iter().zip(results).enumerate() {
             let logits = &logits[i * classes..][..classes];
-            let most = largest(logits);
-            let log = norm::sum_of([logits], |[x]| weight(x - most)).ln();
-            // Not by way of the sum below: a sure row's small loss would drown in a large maximum's rounding.
-            *loss = (most - logits[*target as usize]) + log;
-            *log_sum = most + log;
+            let max = largest(logits);
+            let log = norm::sum_of([logits], |[x]| weight(x - max)).ln();
+            // Not from `log_sum`: the small loss of a confident row would be lost in the rounding of a large maximum.
+            *loss = (max - logits[*target as usize]) + log;
+            *log_sum = max + log;
         }
     }
 }
 
-vectorised! {
+multiversion! {
     fn backward_rows(
         logits: &[f32],
         targets: &[i64],
@@ -124,17 +125,17 @@ vectorised! {
     }
 }
 
-/// e^x of a number that is at most about 0. Exactly 0 where it is negligible: an impossible class has no
-/// share at all, and gradients do not sink into the slow subnormal numbers.
+/// e^x for x of at most about 0. Exactly 0 where negligible, so that impossible classes have zero probability and
+/// gradients avoid slow subnormal numbers.
 #[inline(always)]
 pub(super) fn weight(x: f32) -> f32 {
     if x < -80.0 { 0.0 } else { math::exp(x) }
 }
 
-/// The largest of a slice's numbers; NaNs do not count.
+/// The maximum of a slice, ignoring NaN.
 #[inline(always)]
 pub(super) fn largest(values: &[f32]) -> f32 {
-    let larger = |most: &mut f32, x: &f32| *most = if *x > *most { *x } else { *most };
+    let larger = |max: &mut f32, x: &f32| *max = if *x > *max { *x } else { *max };
     let mut lanes = [f32::NEG_INFINITY; 16];
     let chunks = values.chunks_exact(16);
     let rest = chunks.remainder();
@@ -148,9 +149,9 @@ pub(super) fn largest(values: &[f32]) -> f32 {
         .iter_mut()
         .zip(rest)
         .for_each(|(lane, x)| larger(lane, x));
-    let mut most = f32::NEG_INFINITY;
-    lanes.iter().for_each(|lane| larger(&mut most, lane));
-    most
+    let mut max = f32::NEG_INFINITY;
+    lanes.iter().for_each(|lane| larger(&mut max, lane));
+    max
 }
 
 #[cfg(test)]
@@ -169,36 +170,27 @@ mod tests {
 
     /// The log-softmax of a row in f64.
     fn log_softmax(row: &[f32]) -> Vec<f64> {
-        let most = row.iter().fold(f64::MIN, |m, x| m.max(f64::from(*x)));
-        let sum: f64 = row.iter().map(|x| (f64::from(*x) - most).exp()).sum();
-        row.iter()
-            .map(|x| f64::from(*x) - most - sum.ln())
-            .collect()
+        let max = row.iter().fold(f64::MIN, |m, x| m.max(f64::from(*x)));
+        let sum: f64 = row.iter().map(|x| (f64::from(*x) - max).exp()).sum();
+        row.iter().map(|x| f64::from(*x) - max - sum.ln()).collect()
     }
 
     #[test]
-    fn losses_and_gradients_are_those_of_the_log_softmax() {
+    fn losses_and_gradients_match_log_softmax_in_f64() {
         for (rows, classes) in [(1, 1), (5, 2), (7, 3), (3, 16), (9, 37), (150, 515)] {
             let (logits, targets) = inputs(rows, classes);
             let d_losses = numbers(rows, 2);
-            for level in Level::available() {
+            for isa in Isa::available() {
                 let (mut losses, mut log_sums) = (vec![f32::NAN; rows], vec![f32::NAN; rows]);
                 let mut d_logits = vec![f32::NAN; rows * classes];
-                forward(level, &logits, &targets, &mut losses, &mut log_sums);
-                backward(
-                    level,
-                    &logits,
-                    &targets,
-                    &log_sums,
-                    &d_losses,
-                    &mut d_logits,
-                );
+                forward(isa, &logits, &targets, &mut losses, &mut log_sums);
+                backward(isa, &logits, &targets, &log_sums, &d_losses, &mut d_logits);
                 for row in 0..rows {
                     let exact = log_softmax(&logits[row * classes..][..classes]);
                     let target = targets[row] as usize;
                     assert!(
                         (f64::from(losses[row]) + exact[target]).abs() < 4e-6,
-                        "{level:?} {row}"
+                        "{isa:?} {row}"
                     );
                     for (class, log) in exact.iter().enumerate() {
                         let one = f64::from(u8::from(class == target));
@@ -206,7 +198,7 @@ mod tests {
                         let found = f64::from(d_logits[row * classes + class]);
                         assert!(
                             (found - expected).abs() < 2e-6,
-                            "{level:?} {row} {class}: {found}, {expected}"
+                            "{isa:?} {row} {class}: {found}, {expected}"
                         );
                     }
                 }
@@ -215,37 +207,31 @@ mod tests {
     }
 
     #[test]
-    fn sure_and_impossible_classes() {
-        for level in Level::available() {
+    fn extreme_logits_give_exact_losses_and_zero_gradients() {
+        for isa in Isa::available() {
             let logits = [1000.0, 990.0, -1e30, f32::NEG_INFINITY];
             let (mut losses, mut log_sums, mut d) = ([0.0], [0.0], [f32::NAN; 4]);
-            forward(level, &logits, &[0], &mut losses, &mut log_sums);
+            forward(isa, &logits, &[0], &mut losses, &mut log_sums);
             let exact = (-10f32).exp().ln_1p();
             assert!(
                 (losses[0] - exact).abs() < 1e-7,
                 "{} for {exact}",
                 losses[0]
             );
-            backward(level, &logits, &[0], &log_sums, &[1.0], &mut d);
+            backward(isa, &logits, &[0], &log_sums, &[1.0], &mut d);
             assert!(d[0].abs() < 1e-4 && d[2..] == [0.0, 0.0]);
-            forward(level, &logits, &[3], &mut losses, &mut log_sums);
+            forward(isa, &logits, &[3], &mut losses, &mut log_sums);
             assert_eq!(losses[0], f32::INFINITY);
-            forward(
-                level,
-                &[0.0, f32::NAN, 0.0],
-                &[0],
-                &mut losses,
-                &mut log_sums,
-            );
+            forward(isa, &[0.0, f32::NAN, 0.0], &[0], &mut losses, &mut log_sums);
             assert!(losses[0].is_nan());
         }
     }
 
     #[test]
     #[should_panic(expected = "the target of row 1 is class 3 of 3")]
-    fn a_target_beyond_the_classes() {
+    fn targets_out_of_range_panic() {
         forward(
-            Level::Portable,
+            Isa::Portable,
             &[0.0; 6],
             &[0, 3],
             &mut [0.0; 2],
@@ -254,15 +240,15 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing() {
+    fn results_do_not_depend_on_the_thread_count() {
         let (rows, classes) = (1000, 61);
         let (logits, targets) = inputs(rows, classes);
-        let level = Level::of_this_machine();
+        let isa = Isa::selected();
         let run = || {
             let (mut losses, mut log_sums) = (vec![0.0; rows], vec![0.0; rows]);
             let mut d_logits = vec![0.0; rows * classes];
-            forward(level, &logits, &targets, &mut losses, &mut log_sums);
-            backward(level, &logits, &targets, &log_sums, &losses, &mut d_logits);
+            forward(isa, &logits, &targets, &mut losses, &mut log_sums);
+            backward(isa, &logits, &targets, &log_sums, &losses, &mut d_logits);
             (losses, log_sums, d_logits)
         };
         let pool = |threads| {

@@ -1,39 +1,43 @@
-//! Dropout without a stored mask: whether an element is dropped follows from a seed and its place.
+//! Dropout without a stored mask: a hash of the seed and the element's position decides.
 
-use super::level::vectorised;
+use super::isa::multiversion;
 
 /// Drops each element with probability `p` and scales the others by 1 / (1 - p).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
+    /// Probability of dropping an element, in [0, 1).
     pub p: f32,
+    /// Seed of the mask.
     pub seed: u64,
 }
 
 impl Dropout {
+    /// Drops nothing.
     pub const NONE: Self = Self { p: 0.0, seed: 0 };
 
-    /// Another place of the same draw.
-    pub fn place(self, place: u64) -> Self {
+    /// An independent mask derived from this one, like JAX's `fold_in`.
+    pub fn fold_in(self, index: u64) -> Self {
         Self {
             p: self.p,
             seed: mix(self
                 .seed
-                .wrapping_add(place.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
+                .wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
         }
     }
 
+    /// Whether nothing is dropped.
     pub fn is_off(self) -> bool {
         self.p == 0.0
     }
 
     /// Applies the dropout of row `row` to its values.
-    pub fn apply(self, level: super::level::Level, row: usize, values: &mut [f32]) {
+    pub fn apply(self, isa: super::isa::Isa, row: usize, values: &mut [f32]) {
         if self.is_off() {
             return;
         }
         let key = mix(self.seed ^ (row as u64).wrapping_mul(0xd134_2543_de82_ef95));
         drop_row(
-            level,
+            isa,
             values,
             key as u32,
             (key >> 32) as u32,
@@ -48,17 +52,17 @@ fn threshold(p: f32) -> u32 {
     (f64::from(p) * 4_294_967_296.0).min(4_294_967_295.0) as u32
 }
 
-/// The finaliser of SplitMix64.
+/// The finalizer of SplitMix64.
 fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-vectorised! {
+multiversion! {
     fn drop_row(values: &mut [f32], low: u32, high: u32, threshold: u32, scale: f32) {
         for (i, x) in values.iter_mut().enumerate() {
-            // The element's place, mixed under the row's key.
+            // The element's index, hashed with the row's key.
             let h = (i as u32).wrapping_mul(0x9e37_79b1) ^ low;
             let h = (h ^ (h >> 16)).wrapping_mul(0x85eb_ca6b) ^ high;
             let h = (h ^ (h >> 13)).wrapping_mul(0xc2b2_ae35);
@@ -71,15 +75,15 @@ vectorised! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::level::Level;
+    use crate::cpu::isa::Isa;
 
     #[test]
-    fn drops_its_share_and_keeps_the_mean() {
+    fn drops_a_fraction_p_and_preserves_the_mean() {
         let dropout = Dropout { p: 0.1, seed: 7 };
         let (mut sum, mut dropped, count) = (0.0, 0, 400 * 256);
         for row in 0..400 {
             let mut values = [1f32; 256];
-            dropout.apply(Level::of_this_machine(), row, &mut values);
+            dropout.apply(Isa::selected(), row, &mut values);
             dropped += values.iter().filter(|v| **v == 0.0).count();
             sum += values.iter().sum::<f32>();
         }
@@ -89,13 +93,13 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_and_rows_are_independent() {
-        // Pairs of neighbours, and the same place in the next row, are both dropped in p^2 of the cases.
-        let dropout = Dropout { p: 0.25, seed: 3 }.place(5);
+    fn adjacent_elements_and_rows_are_independent() {
+        // Pairs of adjacent elements, and the same element of the next row, are both dropped in p^2 of the cases.
+        let dropout = Dropout { p: 0.25, seed: 3 }.fold_in(5);
         let rows: Vec<[f32; 512]> = (0..512)
             .map(|row| {
                 let mut values = [1f32; 512];
-                dropout.apply(Level::of_this_machine(), row, &mut values);
+                dropout.apply(Isa::selected(), row, &mut values);
                 values
             })
             .collect();
@@ -120,13 +124,13 @@ mod tests {
     }
 
     #[test]
-    fn every_level_draws_the_same() {
-        let draw = |level| {
+    fn masks_are_equal_on_every_isa() {
+        let draw = |isa| {
             let mut values = [1f32; 100];
-            Dropout { p: 0.5, seed: 1 }.apply(level, 9, &mut values);
+            Dropout { p: 0.5, seed: 1 }.apply(isa, 9, &mut values);
             values
         };
-        let first = draw(Level::Portable);
-        assert!(Level::available().all(|level| draw(level) == first));
+        let first = draw(Isa::Portable);
+        assert!(Isa::available().all(|isa| draw(isa) == first));
     }
 }

@@ -1,30 +1,29 @@
-//! Group norm over images `[n, h, w, c]`: the channels of a group, over all pixels of an image, to mean 0 and
-//! variance 1.
+//! Group norm of images `[n, h, w, c]`: each group of channels is normalized over all pixels of an image.
 
 use rayon::prelude::*;
 
-use super::level::{Level, vectorised};
+use super::isa::{Isa, multiversion};
 use super::math;
 use super::norm::EPSILON;
 
-/// Elements of pixels whose f32 sums go into one f64: they stay in the first cache for a second look.
+/// Elements of pixels whose f32 sums go into one f64: they stay in the L1 cache for the second pass.
 const BLOCK: usize = 4096;
 
 /// Elements that loops over pixels take at a time: whole pixels, and enough for vectors where channels are few.
-pub(super) fn stretch(channels: usize) -> usize {
+pub(super) fn span(channels: usize) -> usize {
     channels * (64 / channels.max(1)).max(1)
 }
 
-/// Channels' values, repeated over a [`stretch`].
-pub(super) fn stretched(values: impl Iterator<Item = f32> + Clone, channels: usize) -> Vec<f32> {
-    values.cycle().take(stretch(channels)).collect()
+/// Channels' values, repeated over a [`span`].
+pub(super) fn repeated(values: impl Iterator<Item = f32> + Clone, channels: usize) -> Vec<f32> {
+    values.cycle().take(span(channels)).collect()
 }
 
 /// Mean and 1 / standard deviation of every image's groups, `[n, groups]`.
 /// # Shapes
 /// - `x`: `[n, pixels, channels]`
 pub fn statistics(
-    level: Level,
+    isa: Isa,
     x: &[f32],
     n: usize,
     pixels: usize,
@@ -38,7 +37,7 @@ pub fn statistics(
         "{channels} channels in {groups} groups"
     );
     let of_image = |x: &[f32]| {
-        let moments = channel_moments(level, x, channels);
+        let moments = channel_moments(isa, x, channels);
         let group = |moments: &[Moments]| {
             let all = moments
                 .iter()
@@ -63,7 +62,7 @@ pub fn statistics(
     }
 }
 
-/// Of some numbers: how many, their mean, and the sum of squared distances from it.
+/// Count, mean, and sum of squared deviations.
 #[derive(Clone, Copy, Default)]
 struct Moments {
     count: f64,
@@ -72,7 +71,7 @@ struct Moments {
 }
 
 impl Moments {
-    /// Of both together, without the cancellation of a difference of squares.
+    /// The moments of both sets, without the cancellation of a difference of squares.
     fn with(self, other: Self) -> Self {
         let count = self.count + other.count;
         let between = other.mean - self.mean;
@@ -86,12 +85,12 @@ impl Moments {
     }
 }
 
-fn channel_moments(level: Level, x: &[f32], channels: usize) -> Vec<Moments> {
+fn channel_moments(isa: Isa, x: &[f32], channels: usize) -> Vec<Moments> {
     let mut moments = vec![Moments::default(); channels];
-    let wide = stretch(channels);
+    let wide = span(channels);
     let (mut mean, mut squares) = (vec![0f32; wide], vec![0f32; wide]);
     for block in x.chunks((BLOCK / wide).max(1) * wide) {
-        block_moments(level, block, channels, &mut mean, &mut squares);
+        block_moments(isa, block, channels, &mut mean, &mut squares);
         let count = (block.len() / channels) as f64;
         for (c, all) in moments.iter_mut().enumerate() {
             let squares: f64 = squares[c..]
@@ -110,9 +109,8 @@ fn channel_moments(level: Level, x: &[f32], channels: usize) -> Vec<Moments> {
     moments
 }
 
-vectorised! {
-    /// Of each channel the mean, repeated over a stretch, and the squared distances from it, summed for each
-    /// place of a stretch.
+multiversion! {
+    /// Each channel's mean, repeated over a span, and the squared deviations, summed for each element of a span.
     fn block_moments(x: &[f32], channels: usize, mean: &mut [f32], squares: &mut [f32]) {
         let wide = mean.len();
         mean.fill(0.0);
@@ -143,14 +141,14 @@ vectorised! {
     }
 }
 
-/// From the gradient of `silu(group_norm(x) * gamma + beta)` in `d` to that of `x`, in place. `d_gamma` and
-/// `d_beta` become the parameters' gradients, summed over images in order.
+/// Backward pass of `silu(group_norm(x) * gamma + beta)`: turns the output's gradient in `d` into that of `x`, and
+/// sets `d_gamma` and `d_beta`, summed over images in order.
 /// # Shapes
 /// - `x`, `d`: `[n, pixels, channels]`; `gamma`, `beta`, `d_gamma`, `d_beta`: `[channels]`
 /// - `mean_and_scale`: `[n, groups]`, from [`statistics`]
 #[allow(clippy::too_many_arguments)]
-pub fn group_norm_silu_back(
-    level: Level,
+pub fn group_norm_silu_backward(
+    isa: Isa,
     groups: usize,
     x: &[f32],
     gamma: &[f32],
@@ -179,7 +177,7 @@ pub fn group_norm_silu_back(
         return;
     }
     type Parts<'a> = ((&'a [f32], &'a mut [f32]), &'a [(f32, f32)]);
-    let back = |((x, d), statistics): Parts| image_back(level, x, d, gamma, beta, statistics);
+    let back = |((x, d), statistics): Parts| image_backward(isa, x, d, gamma, beta, statistics);
     let sums: Vec<_> = if images == 1 || x.len() < 4 * BLOCK {
         let parts = x.chunks_exact(image).zip(d.chunks_exact_mut(image));
         parts
@@ -207,9 +205,9 @@ struct ChannelSums {
     along: Vec<f64>,
 }
 
-/// One image of [`group_norm_silu_back`].
-fn image_back(
-    level: Level,
+/// One image of [`group_norm_silu_backward`].
+fn image_backward(
+    isa: Isa,
     x: &[f32],
     d: &mut [f32],
     gamma: &[f32],
@@ -219,10 +217,10 @@ fn image_back(
     let channels = gamma.len();
     let in_group = channels / statistics.len();
     let scale: Vec<f32> = (0..channels).map(|c| statistics[c / in_group].1).collect();
-    let mean = stretched((0..channels).map(|c| statistics[c / in_group].0), channels);
-    let slope = stretched(scale.iter().zip(gamma).map(|(s, g)| s * g), channels);
-    let beta = &stretched(beta.iter().copied(), channels);
-    let wide = stretch(channels);
+    let mean = repeated((0..channels).map(|c| statistics[c / in_group].0), channels);
+    let slope = repeated(scale.iter().zip(gamma).map(|(s, g)| s * g), channels);
+    let beta = &repeated(beta.iter().copied(), channels);
+    let wide = span(channels);
     let mut sums = ChannelSums {
         plain: vec![0f64; channels],
         along: vec![0f64; channels],
@@ -232,14 +230,14 @@ fn image_back(
     for (x, d) in x.chunks(block).zip(d.chunks_mut(block)) {
         plain.fill(0.0);
         along.fill(0.0);
-        silu_back(level, x, d, &mean, &slope, beta, &mut plain, &mut along);
+        silu_backward(isa, x, d, &mean, &slope, beta, &mut plain, &mut along);
         for (i, (plain, along)) in plain.iter().zip(&along).enumerate() {
             let c = i % channels;
             sums.plain[c] += f64::from(*plain);
             sums.along[c] += f64::from(*along) * f64::from(scale[c]);
         }
     }
-    // The norm takes out of a gradient its mean and its part along the normed group.
+    // The norm removes a gradient's mean and its component along the normalized group.
     let count = (in_group * x.len() / channels) as f64;
     let (mut shift, mut pull) = (vec![0f32; channels], vec![0f32; channels]);
     for group in (0..channels).step_by(in_group) {
@@ -251,15 +249,15 @@ fn image_back(
         shift[group..group + in_group].fill((of_group(&sums.plain) * scale) as f32);
         pull[group..group + in_group].fill((of_group(&sums.along) * scale * scale) as f32);
     }
-    let shift = stretched(shift.into_iter(), channels);
-    let pull = stretched(pull.into_iter(), channels);
-    norm_back(level, x, d, &mean, &slope, &shift, &pull);
+    let shift = repeated(shift.into_iter(), channels);
+    let pull = repeated(pull.into_iter(), channels);
+    norm_backward(isa, x, d, &mean, &slope, &shift, &pull);
     sums
 }
 
-vectorised! {
-    /// From the gradient of SiLU's output to that of the norm's output, in place, with its sums.
-    fn silu_back(
+multiversion! {
+    /// Turns the gradient of SiLU's output into that of the norm's output, and adds its sums.
+    fn silu_backward(
         x: &[f32],
         d: &mut [f32],
         mean: &[f32],
@@ -283,9 +281,9 @@ vectorised! {
     }
 }
 
-vectorised! {
-    /// From the gradient of the norm's output to that of its input, in place.
-    fn norm_back(x: &[f32], d: &mut [f32], mean: &[f32], slope: &[f32], shift: &[f32], pull: &[f32]) {
+multiversion! {
+    /// Turns the gradient of the norm's output into that of its input.
+    fn norm_backward(x: &[f32], d: &mut [f32], mean: &[f32], slope: &[f32], shift: &[f32], pull: &[f32]) {
         let wide = mean.len();
         for (x, d) in x.chunks(wide).zip(d.chunks_mut(wide)) {
             let count = x.len();
@@ -333,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_are_exact_even_far_from_zero() {
+    fn statistics_match_f64_far_from_zero() {
         for (n, pixels, channels, groups) in SIZES {
             for offset in [0.0, 100.0] {
                 let x: Vec<f32> = numbers(n * pixels * channels, 1)
@@ -342,8 +340,8 @@ mod tests {
                     .map(|(i, x)| x + offset + (i % channels) as f32 / channels as f32)
                     .collect();
                 let expected = exact(&x, pixels, channels, groups);
-                for level in Level::available() {
-                    let found = statistics(level, &x, n, pixels, channels, groups);
+                for isa in Isa::available() {
+                    let found = statistics(isa, &x, n, pixels, channels, groups);
                     assert_eq!(found.len(), expected.len());
                     for ((mean, scale), (m, s)) in found.iter().zip(&expected) {
                         assert!(
@@ -383,8 +381,8 @@ mod tests {
     }
 
     /// Gradients of x, gamma and beta from those of the output.
-    fn back(
-        level: Level,
+    fn backward(
+        isa: Isa,
         groups: usize,
         x: &[f32],
         (gamma, beta): (&[f32], &[f32]),
@@ -393,15 +391,15 @@ mod tests {
     ) -> [Vec<f32>; 3] {
         let mut sums = [vec![f32::NAN; gamma.len()], vec![f32::NAN; gamma.len()]];
         let [d_gamma, d_beta] = &mut sums;
-        group_norm_silu_back(
-            level, groups, x, gamma, beta, statistics, &mut d, d_gamma, d_beta,
+        group_norm_silu_backward(
+            isa, groups, x, gamma, beta, statistics, &mut d, d_gamma, d_beta,
         );
         let [d_gamma, d_beta] = sums;
         [d, d_gamma, d_beta]
     }
 
     #[test]
-    fn gradients_are_slopes_of_the_loss() {
+    fn backward_matches_finite_differences() {
         for (n, pixels, channels, groups) in SIZES {
             let x = numbers(n * pixels * channels, 1);
             let (gamma, beta) = (numbers(channels, 2), numbers(channels, 3));
@@ -417,18 +415,19 @@ mod tests {
                 moved[i] = values[i] - 0.004;
                 (above - run(&moved)) / f64::from(high - moved[i])
             };
-            for level in Level::available() {
-                let statistics = statistics(level, &x, n, pixels, channels, groups);
+            for isa in Isa::available() {
+                let statistics = statistics(isa, &x, n, pixels, channels, groups);
                 let d = weights.clone();
-                let [d, d_gamma, d_beta] = back(level, groups, &x, (&gamma, &beta), &statistics, d);
+                let [d, d_gamma, d_beta] =
+                    backward(isa, groups, &x, (&gamma, &beta), &statistics, d);
                 let near = |found: f32, expected: f64, what: &str| {
                     let error = (f64::from(found) - expected).abs();
                     assert!(
                         error < 2e-3 * (1.0 + expected.abs()),
-                        "{what}: {found} for {expected} ({level:?})"
+                        "{what}: {found} for {expected} ({isa:?})"
                     );
                 };
-                // Each slope is a pass over all images: some will do.
+                // Each slope takes a pass over all images, so check only some.
                 for i in (0..x.len()).step_by(x.len().div_ceil(24)) {
                     near(d[i], slope(&x, i, &|x| run(x, &gamma, &beta)), "x");
                 }
@@ -449,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing() {
+    fn results_do_not_depend_on_the_thread_count() {
         let (n, pixels, channels, groups) = (7, 300, 32, 4);
         let x = numbers(n * pixels * channels, 1);
         let (gamma, beta) = (numbers(channels, 2), numbers(channels, 3));
@@ -459,10 +458,10 @@ mod tests {
                 .build()
                 .unwrap();
             pool.install(|| {
-                let level = Level::of_this_machine();
-                let statistics = statistics(level, &x, n, pixels, channels, groups);
+                let isa = Isa::selected();
+                let statistics = statistics(isa, &x, n, pixels, channels, groups);
                 let d = numbers(x.len(), 4);
-                let gradients = back(level, groups, &x, (&gamma, &beta), &statistics, d);
+                let gradients = backward(isa, groups, &x, (&gamma, &beta), &statistics, d);
                 (statistics, gradients)
             })
         };

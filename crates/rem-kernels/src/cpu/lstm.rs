@@ -1,47 +1,41 @@
-//! The cell of an LSTM after its products: from gates to memory, and back.
+//! The pointwise part of an LSTM cell.
 //!
-//! A row of gates holds, before their activations, `hidden` numbers each of input, forget, cell and output.
+//! A row of gates holds `hidden` elements each of input, forget, cell and output gate, before their activations.
 
 use rayon::prelude::*;
 
-use super::level::{Level, vectorised};
+use super::isa::{Isa, multiversion};
 use super::math::{sigmoid, tanh};
 
-/// Gates from which work is worth a second thread, and about how many a thread takes at a time.
+/// Minimum number of gates to split over threads.
 const PARALLEL_FROM: usize = 32 * 1024;
+/// Approximate number of gates per task.
 const BLOCK: usize = 8 * 1024;
 
 /// `c' = σ(f) c + σ(i) tanh(g)` and `h = σ(o) tanh(c')`.
 /// # Shapes
 /// - `gates`: `[rows, 4 * hidden]`; `c`, `h`, `c_next`: `[rows, hidden]`
-pub fn cell(
-    level: Level,
-    gates: &[f32],
-    c: &[f32],
-    hidden: usize,
-    h: &mut [f32],
-    c_next: &mut [f32],
-) {
+pub fn cell(isa: Isa, gates: &[f32], c: &[f32], hidden: usize, h: &mut [f32], c_next: &mut [f32]) {
     assert!(gates.len() == 4 * c.len() && c.len().is_multiple_of(hidden));
     assert!(h.len() == c.len() && c_next.len() == c.len());
     if gates.len() < PARALLEL_FROM {
-        return cell_rows(level, gates, c, hidden, h, c_next);
+        return cell_rows(isa, gates, c, hidden, h, c_next);
     }
     let size = BLOCK.div_ceil(4 * hidden) * hidden;
     let blocks = gates.par_chunks(4 * size).zip(c.par_chunks(size));
     let results = h.par_chunks_mut(size).zip(c_next.par_chunks_mut(size));
     blocks.zip(results).for_each(|((gates, c), (h, c_next))| {
-        cell_rows(level, gates, c, hidden, h, c_next);
+        cell_rows(isa, gates, c, hidden, h, c_next);
     });
 }
 
-/// From the gradients of both results of [`cell`] to those of its gates and its `c`. What lies between is
-/// computed again: it costs less than to keep it.
+/// Backward pass of [`cell`]: gradients of the gates and of `c`. Intermediate values are recomputed, which is cheaper
+/// than saving them.
 /// # Shapes
 /// - `gates`, `d_gates`: `[rows, 4 * hidden]`; `c`, `d_h`, `d_c_next`, `d_c`: `[rows, hidden]`
 #[allow(clippy::too_many_arguments)]
-pub fn cell_back(
-    level: Level,
+pub fn cell_backward(
+    isa: Isa,
     gates: &[f32],
     c: &[f32],
     d_h: &[f32],
@@ -54,7 +48,7 @@ pub fn cell_back(
     assert!(d_h.len() == c.len() && d_c_next.len() == c.len());
     assert!(d_gates.len() == gates.len() && d_c.len() == c.len());
     if gates.len() < PARALLEL_FROM {
-        return cell_back_rows(level, gates, c, d_h, d_c_next, hidden, d_gates, d_c);
+        return cell_back_rows(isa, gates, c, d_h, d_c_next, hidden, d_gates, d_c);
     }
     let size = BLOCK.div_ceil(4 * hidden) * hidden;
     let blocks = gates.par_chunks(4 * size).zip(c.par_chunks(size));
@@ -66,11 +60,11 @@ pub fn cell_back(
         .zip(known)
         .zip(results)
         .for_each(|(((gates, c), (d_h, d_c_next)), (d_gates, d_c))| {
-            cell_back_rows(level, gates, c, d_h, d_c_next, hidden, d_gates, d_c);
+            cell_back_rows(isa, gates, c, d_h, d_c_next, hidden, d_gates, d_c);
         });
 }
 
-vectorised! {
+multiversion! {
     fn cell_rows(gates: &[f32], c: &[f32], hidden: usize, h: &mut [f32], c_next: &mut [f32]) {
         let results = h.chunks_exact_mut(hidden).zip(c_next.chunks_exact_mut(hidden));
         let rows = gates.chunks_exact(4 * hidden).zip(c.chunks_exact(hidden));
@@ -85,7 +79,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+multiversion! {
     fn cell_back_rows(
         gates: &[f32],
         c: &[f32],
@@ -143,20 +137,13 @@ mod tests {
             }
         }
 
-        fn forward(&self, level: Level) -> [Vec<f32>; 2] {
+        fn forward(&self, isa: Isa) -> [Vec<f32>; 2] {
             let [mut h, mut c_next] = [(); 2].map(|()| vec![f32::NAN; self.c.len()]);
-            cell(
-                level,
-                &self.gates,
-                &self.c,
-                self.hidden,
-                &mut h,
-                &mut c_next,
-            );
+            cell(isa, &self.gates, &self.c, self.hidden, &mut h, &mut c_next);
             [h, c_next]
         }
 
-        fn backward(&self, level: Level) -> [Vec<f32>; 2] {
+        fn backward(&self, isa: Isa) -> [Vec<f32>; 2] {
             let (mut d_gates, mut d_c) = (
                 vec![f32::NAN; self.gates.len()],
                 vec![f32::NAN; self.c.len()],
@@ -168,8 +155,8 @@ mod tests {
                 d_h,
                 d_c_next,
             } = self;
-            cell_back(
-                level,
+            cell_backward(
+                isa,
                 gates,
                 c,
                 d_h,
@@ -190,21 +177,21 @@ mod tests {
     }
 
     #[test]
-    fn values_and_gradients_are_those_of_the_equations() {
+    fn cell_matches_f64_and_finite_differences() {
         for (rows, hidden) in [(1, 1), (3, 16), (5, 37), (70, 131)] {
             let case = Case::new(rows, hidden);
-            for level in Level::available() {
-                let ([h, c_next], [d_gates, d_c]) = (case.forward(level), case.backward(level));
+            for isa in Isa::available() {
+                let ([h, c_next], [d_gates, d_c]) = (case.forward(isa), case.backward(isa));
                 for at in 0..rows * hidden {
                     let gate = |gate: usize| at / hidden * 4 * hidden + gate * hidden + at % hidden;
                     let values = [gate(0), gate(1), gate(2), gate(3)].map(|at| case.gates[at]);
                     let inputs =
                         [values[0], values[1], values[2], values[3], case.c[at]].map(f64::from);
                     let [exact_h, exact_next] = unit(inputs);
-                    assert!((f64::from(h[at]) - exact_h).abs() < 2e-6, "{level:?} {at}");
+                    assert!((f64::from(h[at]) - exact_h).abs() < 2e-6, "{isa:?} {at}");
                     assert!(
                         (f64::from(c_next[at]) - exact_next).abs() < 3e-6,
-                        "{level:?} {at}"
+                        "{isa:?} {at}"
                     );
 
                     let gradients = [
@@ -224,7 +211,7 @@ mod tests {
                         let expected = (loss(1e-5) - loss(-1e-5)) / 2e-5;
                         assert!(
                             (f64::from(found) - expected).abs() < 4e-6,
-                            "{level:?} {at} {input}: {found}, {expected}"
+                            "{isa:?} {at} {input}: {found}, {expected}"
                         );
                     }
                 }
@@ -233,10 +220,10 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing() {
+    fn results_do_not_depend_on_the_thread_count() {
         let case = Case::new(130, 75);
-        let level = Level::of_this_machine();
-        let run = || (case.forward(level), case.backward(level));
+        let isa = Isa::selected();
+        let run = || (case.forward(isa), case.backward(isa));
         let pool = |threads| {
             rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)

@@ -1,11 +1,11 @@
-//! Functions of one number, written so that loops over them become vector instructions. A NaN stays one.
+//! Scalar functions that vectorize in loops. They propagate NaN.
 
 /// e^x, to about 2 units in the last place; 0 and the largest numbers instead of subnormals and infinity.
 #[inline(always)]
 pub fn exp(x: f32) -> f32 {
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    // Adding and subtracting this rounds to a whole number, and leaves it in the low bits.
+    // Adding and subtracting this rounds to an integer, and leaves it in the low bits.
     const ROUND: f32 = 12_582_912.0;
     // Not `clamp`, `max` and `min`: they would turn a NaN into a number.
     let x = if x > 88.0 { 88.0 } else { x };
@@ -24,11 +24,13 @@ pub fn exp(x: f32) -> f32 {
     p * f32::from_bits(((exponent + 127) << 23) as u32)
 }
 
+/// 1 / (1 + e^-x)
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
+/// The hyperbolic tangent.
 #[inline(always)]
 pub fn tanh(x: f32) -> f32 {
     2.0 * sigmoid(2.0 * x) - 1.0
@@ -48,15 +50,20 @@ pub fn erf(x: f32) -> f32 {
     if x < 0.0 { -y } else { y }
 }
 
-/// An activation, applied to what goes into a product.
+/// An activation function, applied to the input of a linear layer or convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Activation {
+    /// The identity.
     None,
+    /// max(x, 0)
     Relu,
+    /// x · sigmoid(x)
     Silu,
+    /// x · Φ(x), with the exact Φ.
     Gelu,
 }
 
+/// x · sigmoid(x)
 #[inline(always)]
 pub fn silu(x: f32) -> f32 {
     x * sigmoid(x)
@@ -69,6 +76,7 @@ pub fn silu_slope(x: f32) -> f32 {
     s * (1.0 + x * (1.0 - s))
 }
 
+/// x · Φ(x)
 #[inline(always)]
 pub fn gelu(x: f32) -> f32 {
     0.5 * x * (1.0 + erf(x * std::f32::consts::FRAC_1_SQRT_2))
@@ -81,11 +89,13 @@ pub fn gelu_slope(x: f32) -> f32 {
     below + x * 0.398_942_3 * exp(-0.5 * x * x)
 }
 
+/// max(x, 0)
 #[inline(always)]
 pub fn relu(x: f32) -> f32 {
     if x < 0.0 { 0.0 } else { x }
 }
 
+/// The derivative of [`relu`], 0 at 0.
 #[inline(always)]
 pub fn relu_slope(x: f32) -> f32 {
     if x > 0.0 { 1.0 } else { 0.0 }
@@ -107,11 +117,11 @@ mod tests {
     }
 
     #[test]
-    fn close_to_the_exact_functions() {
+    fn functions_match_f64() {
         assert!(worst(exp, f64::exp, true) < 3e-7);
         assert!(worst(sigmoid, |x| 1.0 / (1.0 + (-x).exp()), false) < 2e-7);
         assert!(worst(tanh, f64::tanh, false) < 4e-7);
-        // Φ by its own integral is not in the standard library: these stand for the whole curve.
+        // The standard library has no erf: check known values.
         for (x, e) in [
             (0.0, 0.0),
             (0.5, 0.520_499_9),
@@ -123,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn slopes_are_those_of_the_functions() {
+    fn slopes_match_finite_differences() {
         type Function = fn(f32) -> f32;
         let pairs: [(Function, Function); 2] = [(silu, silu_slope), (gelu, gelu_slope)];
         for (f, slope) in pairs {
@@ -140,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nan_stays_one() {
+    fn nan_propagates() {
         for f in [exp, sigmoid, tanh, silu, gelu, relu] {
             assert!(f(f32::NAN).is_nan());
         }

@@ -1,25 +1,25 @@
-//! The nearest code of each row, without keeping the distances.
+//! The nearest code of each row, without storing the distances.
 
 use rayon::prelude::*;
 
-use super::level::{Level, vectorised};
+use super::isa::{Isa, multiversion};
+use super::matmul::{Dense, Panels, convert, multiply_add};
 use super::norm;
-use super::product::{Dense, Panels, convert, multiply_add};
 use super::scratch::Scratch;
 use super::tile::F32;
 use super::transpose::transpose;
 
-/// Products of numbers from which work is worth a second thread.
+/// Minimum number of multiplications to split over threads.
 const PARALLEL_FROM: usize = 512 * 1024;
 
-/// Rows that a thread takes at a time.
+/// Rows of a task.
 const BLOCK: usize = 32;
 
-/// The index of the code with the least squared distance from each row, the first of several. Products are
-/// always in f32: rounded to bfloat16 they would often name another code.
+/// The index of the code with the smallest squared distance to each row, the first of several. Always in f32:
+/// bfloat16 would often select another code.
 /// # Shapes
 /// - `rows`: `[n, width]`; `codes`: `[vocabulary, width]`; `out`: `[n]`
-pub fn nearest(level: Level, rows: &[f32], codes: &[f32], width: usize, out: &mut [i64]) {
+pub fn nearest(isa: Isa, rows: &[f32], codes: &[f32], width: usize, out: &mut [i64]) {
     let vocabulary = codes.len() / width;
     assert!(
         vocabulary > 0 && codes.len() == vocabulary * width,
@@ -27,28 +27,28 @@ pub fn nearest(level: Level, rows: &[f32], codes: &[f32], width: usize, out: &mu
         codes.len()
     );
     assert_eq!(rows.len(), out.len() * width);
-    let tile = F32(level);
+    let tile = F32(isa);
     let mut norms = Scratch::new(vocabulary);
-    squared_norms(level, codes, width, &mut norms);
-    let mut turned = Scratch::new(codes.len());
+    squared_norms(isa, codes, width, &mut norms);
+    let mut transposed = Scratch::new(codes.len());
     transpose(
-        level,
+        isa,
         codes,
         width,
         vocabulary,
         width,
-        &mut turned,
+        &mut transposed,
         vocabulary,
     );
     let panels = Panels::pack(tile, 1, width, vocabulary, |_, k, first, to| {
-        to.copy_from_slice(&turned[k * vocabulary + first..][..to.len()]);
+        to.copy_from_slice(&transposed[k * vocabulary + first..][..to.len()]);
     });
     let norms = &norms[..];
     let block = |(i, out): (usize, &mut [i64])| {
         let converted = convert(tile, &Dense::new(rows, width), i * BLOCK, out.len());
         let mut products = Scratch::new(out.len() * vocabulary);
         multiply_add(tile, &converted, &panels, &mut products, false);
-        least(level, &products, norms, out);
+        least(isa, &products, norms, out);
     };
     if rows.len() * vocabulary < PARALLEL_FROM {
         out.chunks_mut(BLOCK).enumerate().for_each(block);
@@ -57,7 +57,7 @@ pub fn nearest(level: Level, rows: &[f32], codes: &[f32], width: usize, out: &mu
     }
 }
 
-vectorised! {
+multiversion! {
     fn squared_norms(codes: &[f32], width: usize, norms: &mut [f32]) {
         for (norm, code) in norms.iter_mut().zip(codes.chunks_exact(width)) {
             *norm = norm::sum_of([code], |[x]| x * x);
@@ -65,8 +65,8 @@ vectorised! {
     }
 }
 
-vectorised! {
-    /// Where |e|² - 2 z·e is least: |z - e|² without |z|², which is the same for every code.
+multiversion! {
+    /// The index that minimizes |e|² - 2 z·e, which is |z - e|² without |z|², the same for every code.
     fn least(products: &[f32], norms: &[f32], out: &mut [i64]) {
         for (products, out) in products.chunks_exact(norms.len()).zip(out) {
             let (mut best, mut index) = ([f32::INFINITY; 16], [0u32; 16]);
@@ -102,14 +102,14 @@ mod tests {
     use super::*;
     use crate::cpu::testing::numbers;
 
-    fn found(level: Level, rows: &[f32], codes: &[f32], width: usize) -> Vec<i64> {
+    fn found(isa: Isa, rows: &[f32], codes: &[f32], width: usize) -> Vec<i64> {
         let mut out = vec![-1; rows.len() / width];
-        nearest(level, rows, codes, width, &mut out);
+        nearest(isa, rows, codes, width, &mut out);
         out
     }
 
     #[test]
-    fn no_code_is_nearer_than_the_one_found() {
+    fn no_code_is_nearer_than_the_result() {
         for (n, vocabulary, width) in [
             (1, 1, 1),
             (5, 3, 2),
@@ -118,8 +118,8 @@ mod tests {
             (300, 130, 67),
         ] {
             let (rows, codes) = (numbers(n * width, 1), numbers(vocabulary * width, 2));
-            for level in Level::available() {
-                let found = found(level, &rows, &codes, width);
+            for isa in Isa::available() {
+                let found = found(isa, &rows, &codes, width);
                 for (row, code) in rows.chunks_exact(width).zip(found) {
                     let distance = |code: &[f32]| -> f64 {
                         row.iter()
@@ -134,7 +134,7 @@ mod tests {
                     let taken = distance(&codes[code as usize * width..][..width]);
                     assert!(
                         taken <= least + 1e-5,
-                        "{level:?}: {taken}, but there is {least}"
+                        "{isa:?}: {taken}, but there is {least}"
                     );
                 }
             }
@@ -142,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_its_own_nearest_and_the_first_of_its_twins_is_taken() {
+    fn ties_resolve_to_the_first_code() {
         let (vocabulary, width) = (53, 24);
         let codes = numbers(vocabulary * width, 1);
         let twice = [&codes[..], &codes[..]].concat();
-        for level in Level::available() {
-            let found = found(level, &twice, &twice, width);
+        for isa in Isa::available() {
+            let found = found(isa, &twice, &twice, width);
             assert!(
                 found
                     .iter()
@@ -158,24 +158,22 @@ mod tests {
     }
 
     #[test]
-    fn differences_that_bfloat16_does_not_see() {
+    fn distances_are_computed_in_f32() {
         let codes = [1.0, 1.0 + 1.0 / 512.0];
         let rows = [1.0 + 1.0 / 4096.0, 1.0 + 3.0 / 2048.0];
-        assert!(Level::available().all(|level| found(level, &rows, &codes, 1) == [0, 1]));
+        assert!(Isa::available().all(|isa| found(isa, &rows, &codes, 1) == [0, 1]));
     }
 
     #[test]
-    fn what_is_not_a_number_is_near_to_nothing() {
+    fn nan_is_never_nearest() {
         let codes = [f32::NAN, 1.0, 2.0];
-        assert!(
-            Level::available().all(|level| found(level, &[1.9, f32::NAN], &codes, 1) == [2, 0])
-        );
+        assert!(Isa::available().all(|isa| found(isa, &[1.9, f32::NAN], &codes, 1) == [2, 0]));
     }
 
     #[test]
-    fn the_number_of_threads_changes_nothing() {
+    fn results_do_not_depend_on_the_thread_count() {
         let (rows, codes) = (numbers(500 * 40, 1), numbers(100 * 40, 2));
-        let run = || found(Level::of_this_machine(), &rows, &codes, 40);
+        let run = || found(Isa::selected(), &rows, &codes, 40);
         let pool = |threads| {
             rayon::ThreadPoolBuilder::new()
                 .num_threads(threads)

@@ -1,6 +1,6 @@
 //! Norms over rows: layer norm, and the norm over heads with its gate.
 
-use super::level::{Level, vectorised};
+use super::isa::{Isa, multiversion};
 use super::math;
 
 /// Added to variances.
@@ -17,7 +17,7 @@ pub fn sum_of<const N: usize>(slices: [&[f32]; N], f: impl Fn([f32; N]) -> f32) 
             *sum += f(chunk.map(|x| x[lane]));
         }
     }
-    // Through memory: the compiler would otherwise cut the loop's registers to fit the additions below.
+    // Through memory: otherwise the compiler narrows the loop's registers to fit the additions below.
     let lanes = std::hint::black_box(lanes);
     let eight: [f32; 8] = std::array::from_fn(|lane| lanes[lane] + lanes[lane + 8]);
     let four: [f32; 4] = std::array::from_fn(|lane| eight[lane] + eight[lane + 4]);
@@ -35,7 +35,7 @@ fn moments(x: &[f32]) -> (f32, f32) {
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 
-vectorised! {
+multiversion! {
     /// `out = (x - mean) / deviation * gamma + beta`
     pub fn layer_norm(x: &[f32], gamma: &[f32], beta: &[f32], out: &mut [f32]) {
         let (mean, scale) = moments(x);
@@ -45,10 +45,10 @@ vectorised! {
     }
 }
 
-vectorised! {
-    /// From the gradient of [`layer_norm`]'s output in `dz` to that of its input, in place; the
-    /// parameters' gradients are added up.
-    pub fn layer_norm_back(x: &[f32], gamma: &[f32], dz: &mut [f32], d_gamma: &mut [f32], d_beta: &mut [f32]) {
+multiversion! {
+    /// Backward pass of [`layer_norm`]: turns the output's gradient in `dz` into the input's, and adds the
+    /// parameters' gradients to `d_gamma` and `d_beta`.
+    pub fn layer_norm_backward(x: &[f32], gamma: &[f32], dz: &mut [f32], d_gamma: &mut [f32], d_beta: &mut [f32]) {
         let (mean, scale) = moments(x);
         let count = x.len() as f32;
         let sum = sum_of([dz, gamma], |[d, g]| d * g) / count;
@@ -63,8 +63,8 @@ vectorised! {
     }
 }
 
-vectorised! {
-    /// Each head's values to mean 0 and variance 1, times SiLU of the gate.
+multiversion! {
+    /// Normalizes each head to mean 0 and variance 1 and multiplies by SiLU of the gate.
     pub fn gated_norm(x: &[f32], gate: &[f32], heads: usize, out: &mut [f32]) {
         let dim = x.len() / heads;
         for ((x, gate), out) in x.chunks_exact(dim).zip(gate.chunks_exact(dim)).zip(out.chunks_exact_mut(dim)) {
@@ -76,9 +76,9 @@ vectorised! {
     }
 }
 
-vectorised! {
-    /// From the gradient of [`gated_norm`]'s output in `dz` to that of `x`, in place, and of the gate.
-    pub fn gated_norm_back(x: &[f32], gate: &[f32], heads: usize, dz: &mut [f32], d_gate: &mut [f32]) {
+multiversion! {
+    /// Backward pass of [`gated_norm`]: turns the output's gradient in `dz` into that of `x`, and sets `d_gate`.
+    pub fn gated_norm_backward(x: &[f32], gate: &[f32], heads: usize, dz: &mut [f32], d_gate: &mut [f32]) {
         let dim = x.len() / heads;
         let count = dim as f32;
         for (h, (x, gate)) in x.chunks_exact(dim).zip(gate.chunks_exact(dim)).enumerate() {
@@ -101,7 +101,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+multiversion! {
     /// `to += from`
     pub fn add(to: &mut [f32], from: &[f32]) {
         for (t, f) in to.iter_mut().zip(from) {
@@ -110,8 +110,8 @@ vectorised! {
     }
 }
 
-/// Adds up the columns of `rows` rows of `width`, in an order that depends on the sizes alone.
-pub fn column_sums(level: Level, values: &[f32], width: usize) -> Vec<f32> {
+/// Adds up the columns of `rows` rows of `width`, in an order that depends on sizes only.
+pub fn column_sums(isa: Isa, values: &[f32], width: usize) -> Vec<f32> {
     use rayon::prelude::*;
     const ROWS: usize = 512;
     let parts: Vec<Vec<f32>> = values
@@ -119,14 +119,14 @@ pub fn column_sums(level: Level, values: &[f32], width: usize) -> Vec<f32> {
         .map(|part| {
             let mut sums = vec![0f32; width];
             for row in part.chunks_exact(width) {
-                add(level, &mut sums, row);
+                add(isa, &mut sums, row);
             }
             sums
         })
         .collect();
     let mut total = vec![0f32; width];
     for part in &parts {
-        add(level, &mut total, part);
+        add(isa, &mut total, part);
     }
     total
 }

@@ -1,18 +1,22 @@
-//! The largest of every 2x2 pixels, after ReLU. An odd last row or column belongs to no window.
+//! Max pooling over 2x2 windows of ReLU(x). An odd last row or column belongs to no window.
 
 use rayon::prelude::*;
 
-use super::level::{Level, vectorised};
+use super::isa::{Isa, multiversion};
 
-/// Elements from which work is worth a second thread.
+/// Minimum number of elements to split over threads.
 const PARALLEL_FROM: usize = 64 * 1024;
 
 /// `[n, h, w, c]`
 #[derive(Clone, Copy, Debug)]
 pub struct Images {
+    /// Number of images.
     pub count: usize,
+    /// Height in pixels.
     pub height: usize,
+    /// Width in pixels.
     pub width: usize,
+    /// Channels of a pixel.
     pub channels: usize,
 }
 
@@ -37,7 +41,7 @@ impl Images {
 /// `out[i, j] = max(relu(x[2i..2i + 2, 2j..2j + 2]))`
 /// # Shapes
 /// - `x`: `[n, h, w, c]`; `out`: `[n, h / 2, w / 2, c]`
-pub fn max_pool_relu(level: Level, images: Images, x: &[f32], out: &mut [f32]) {
+pub fn max_pool_relu(isa: Isa, images: Images, x: &[f32], out: &mut [f32]) {
     assert_eq!(x.len(), images.inputs());
     assert_eq!(out.len(), images.outputs());
     if out.is_empty() {
@@ -47,7 +51,7 @@ pub fn max_pool_relu(level: Level, images: Images, x: &[f32], out: &mut [f32]) {
         let windows = images.height / 2;
         let first = i / windows * images.height + i % windows * 2;
         let rows = &x[first * images.row()..][..2 * images.row()];
-        pool_row(level, rows, images.channels, out);
+        pool_row(isa, rows, images.channels, out);
     };
     if x.len() < PARALLEL_FROM {
         out.chunks_exact_mut(images.pooled_row())
@@ -60,10 +64,10 @@ pub fn max_pool_relu(level: Level, images: Images, x: &[f32], out: &mut [f32]) {
     }
 }
 
-vectorised! {
-    /// Two rows of pixels to one.
+multiversion! {
+    /// Pools two rows of pixels to one.
     fn pool_row(rows: &[f32], channels: usize, out: &mut [f32]) {
-        // A NaN stays one.
+        // Propagates NaN.
         let larger = |a: f32, b: f32| if b > a || b.is_nan() { b } else { a };
         let (above, below) = rows.split_at(rows.len() / 2);
         let windows = above.chunks_exact(2 * channels).zip(below.chunks_exact(2 * channels));
@@ -76,11 +80,10 @@ vectorised! {
     }
 }
 
-/// From the gradient of [`max_pool_relu`]'s output to that of `x`: it goes to the first of a window's largest
-/// pixels, if that is above zero.
+/// Backward pass of [`max_pool_relu`]: the gradient goes to the first maximum of a window, if that is positive.
 /// # Shapes
 /// - `x`, `d_x`: `[n, h, w, c]`; `d_out`: `[n, h / 2, w / 2, c]`
-pub fn max_pool_relu_back(level: Level, images: Images, x: &[f32], d_out: &[f32], d_x: &mut [f32]) {
+pub fn max_pool_relu_backward(isa: Isa, images: Images, x: &[f32], d_out: &[f32], d_x: &mut [f32]) {
     assert!(x.len() == images.inputs() && d_x.len() == images.inputs());
     assert_eq!(d_out.len(), images.outputs());
     if d_x.is_empty() {
@@ -104,15 +107,15 @@ pub fn max_pool_relu_back(level: Level, images: Images, x: &[f32], d_out: &[f32]
     if x.len() < PARALLEL_FROM {
         pairs
             .into_iter()
-            .for_each(|(x, d_out, d_x)| unpool_row(level, x, d_out, images.channels, d_x));
+            .for_each(|(x, d_out, d_x)| unpool_row(isa, x, d_out, images.channels, d_x));
     } else {
         pairs
             .into_par_iter()
-            .for_each(|(x, d_out, d_x)| unpool_row(level, x, d_out, images.channels, d_x));
+            .for_each(|(x, d_out, d_x)| unpool_row(isa, x, d_out, images.channels, d_x));
     }
 }
 
-vectorised! {
+multiversion! {
     /// The gradient of two rows of pixels from that of one.
     fn unpool_row(rows: &[f32], d_out: &[f32], channels: usize, d_rows: &mut [f32]) {
         let half = rows.len() / 2;
@@ -152,7 +155,7 @@ mod tests {
     ];
 
     #[test]
-    fn windows_give_their_first_largest_pixel() {
+    fn gradient_goes_to_the_first_maximum_of_a_window() {
         for (count, height, width, channels) in SIZES {
             let images = Images {
                 count,
@@ -165,7 +168,7 @@ mod tests {
             let x: Vec<f32> = numbers(images.inputs(), 1).iter().map(coarse).collect();
             let d_out = numbers(images.outputs(), 2);
             let mut expected = vec![0f32; images.outputs()];
-            let mut expected_back = vec![0f32; images.inputs()];
+            let mut expected_backward = vec![0f32; images.inputs()];
             for (o, expected) in expected.iter_mut().enumerate() {
                 let (pixel, channel) = (o / channels, o % channels);
                 let (row, column) = (pixel / (width / 2), pixel % (width / 2));
@@ -180,22 +183,22 @@ mod tests {
                     }
                 }
                 if let Some(at) = best {
-                    expected_back[at] = d_out[o];
+                    expected_backward[at] = d_out[o];
                 }
             }
-            for level in Level::available() {
+            for isa in Isa::available() {
                 let mut out = vec![f32::NAN; images.outputs()];
-                max_pool_relu(level, images, &x, &mut out);
-                assert_eq!(out, expected, "{images:?} {level:?}");
+                max_pool_relu(isa, images, &x, &mut out);
+                assert_eq!(out, expected, "{images:?} {isa:?}");
                 let mut d_x = vec![f32::NAN; images.inputs()];
-                max_pool_relu_back(level, images, &x, &d_out, &mut d_x);
-                assert_eq!(d_x, expected_back, "{images:?} {level:?}");
+                max_pool_relu_backward(isa, images, &x, &d_out, &mut d_x);
+                assert_eq!(d_x, expected_backward, "{images:?} {isa:?}");
             }
         }
     }
 
     #[test]
-    fn a_nan_stays_one() {
+    fn nan_propagates() {
         let images = Images {
             count: 1,
             height: 2,
@@ -206,7 +209,7 @@ mod tests {
             let mut x = [1.0, 2.0, 3.0, 4.0];
             x[place] = f32::NAN;
             let mut out = [0.0];
-            max_pool_relu(Level::of_this_machine(), images, &x, &mut out);
+            max_pool_relu(Isa::selected(), images, &x, &mut out);
             assert!(out[0].is_nan());
         }
     }

@@ -1,146 +1,31 @@
-//! Retention over rows of projections, forward and backward, a batch element and head at a time.
+//! Chunkwise retention over rows of projections (Equations (4) to (7)), forward and backward, one batch element and head
+//! at a time.
 //!
-//! The trajectory of each batch element is cut into pieces; a piece sees itself through a decaying mask
-//! and all before it through the state. Prediction blocks (POP) see themselves and a state, and leave none.
+//! Trajectories are split into chunks. A chunk sees itself through a decay mask and everything before it through the
+//! state. POP's prediction blocks see themselves and a state, and do not change it (Algorithm 2).
 //!
-//! Legend: q, k, v are queries, keys and values with the rotation in q and k; η is the decay of a head;
-//! S the state before a piece; A the masked scores of a piece; G the gradient of the state after it.
+//! Notation: q, k, v are queries, keys and values, with the rotation in q and k; η is the decay of a head; D the decay
+//! mask; S the state before a chunk; A the masked scores of a chunk; G the gradient of the state after it.
 
 mod backward;
+mod plan;
 
 pub use backward::backward;
+pub use plan::Plan;
 
 use rayon::prelude::*;
 
-use super::level::{Level, vectorised};
-use super::product::{Converted, Dense, Panels, SharedMut, convert, multiply_add};
+use super::isa::{Isa, multiversion};
+use super::matmul::{Converted, Dense, Panels, SharedMut, convert, multiply_add};
 use super::scratch::Scratch;
 use super::tile::Tile;
 use super::transpose::transpose;
+use plan::Part;
 
-/// What is retained, and how its rows are ordered: first `batch` trajectories of `tokens` rows, then for
-/// each batch element `predicted` blocks of `block_tokens` rows.
-#[derive(Clone, Copy, Debug)]
-pub struct Plan<'a> {
-    pub batch: usize,
-    pub heads: usize,
-    pub head_dim: usize,
-    /// Rows of each trajectory, in whole pieces of `piece` rows.
-    pub tokens: usize,
-    pub piece: usize,
-    /// Prediction block j sees the state before piece `first_predicted + j`.
-    pub first_predicted: usize,
-    pub predicted: usize,
-    pub block_tokens: usize,
-    /// Whether only the last row of each piece has a query and an output; predictions have them all.
-    pub last_only: bool,
-    /// η^i of each head for i from 0 to `powers_per_head - 1`, at least the longest part's length.
-    pub powers: &'a [f32],
-    pub powers_per_head: usize,
-    /// `[tokens + predicted * block_tokens, head_dim]`: cosine and sine of each row's rotation.
-    pub cos: &'a [f32],
-    pub sin: &'a [f32],
-}
-
-impl Plan<'_> {
-    pub fn pieces(&self) -> usize {
-        self.tokens / self.piece.max(1)
-    }
-    /// Rows that have keys and values: all.
-    pub fn rows(&self) -> usize {
-        self.batch * (self.tokens + self.predicted * self.block_tokens)
-    }
-    /// Rows that have queries and outputs.
-    pub fn outputs(&self) -> usize {
-        self.trajectory_outputs() + self.batch * self.predicted * self.block_tokens
-    }
-    fn trajectory_outputs(&self) -> usize {
-        self.batch
-            * if self.last_only {
-                self.pieces()
-            } else {
-                self.tokens
-            }
-    }
-    /// The row that an output belongs to.
-    pub fn row_of(&self, output: usize) -> usize {
-        match output.checked_sub(self.trajectory_outputs()) {
-            Some(predicted) => self.batch * self.tokens + predicted,
-            None if self.last_only => (output + 1) * self.piece - 1,
-            None => output,
-        }
-    }
-    /// The output of a row, if it has one.
-    pub fn output_of(&self, row: usize) -> Option<usize> {
-        match row.checked_sub(self.batch * self.tokens) {
-            Some(predicted) => Some(self.trajectory_outputs() + predicted),
-            None if self.last_only => (row + 1)
-                .is_multiple_of(self.piece)
-                .then(|| (row + 1) / self.piece - 1),
-            None => Some(row),
-        }
-    }
-    pub fn width(&self) -> usize {
-        self.heads * self.head_dim
-    }
-    /// Elements of a state of one batch element and head.
-    fn state_len(&self) -> usize {
-        self.head_dim * self.head_dim
-    }
-    /// States after each piece of everything: `[batch, heads, pieces, head_dim, head_dim]`.
-    pub fn states_len(&self) -> usize {
-        self.batch * self.heads * self.pieces() * self.state_len()
-    }
-
-    fn trajectory_part(&self, batch: usize, piece: usize) -> Part {
-        let start = piece * self.piece;
-        let row = batch * self.tokens + start;
-        let first_query = if self.last_only { self.piece - 1 } else { 0 };
-        Part {
-            row,
-            output: self
-                .output_of(row + first_query)
-                .expect("a query has an output"),
-            turn: start,
-            len: self.piece,
-            first_query,
-        }
-    }
-
-    fn predicted_part(&self, batch: usize, block: usize) -> Part {
-        let predicted = (batch * self.predicted + block) * self.block_tokens;
-        Part {
-            row: self.batch * self.tokens + predicted,
-            output: self.trajectory_outputs() + predicted,
-            turn: self.tokens + block * self.block_tokens,
-            len: self.block_tokens,
-            first_query: 0,
-        }
-    }
-}
-
-/// Rows that see each other: where they begin among all rows, among the outputs, and in the rotation's
-/// table.
-#[derive(Clone, Copy)]
-struct Part {
-    row: usize,
-    output: usize,
-    turn: usize,
-    len: usize,
-    /// The first of the rows that has a query; all after it have one too.
-    first_query: usize,
-}
-
-impl Part {
-    fn queries(self) -> usize {
-        self.len - self.first_query
-    }
-}
-
-/// What retention works on; rows are two times `width` long.
+/// The inputs of retention. Rows are `2 * width` long.
 #[derive(Clone, Copy)]
 pub struct Projections<'a> {
-    /// `[outputs, 2 * width]`: queries, and something else beside them
+    /// `[outputs, 2 * width]`: queries, and columns that are not read
     pub queries: &'a [f32],
     /// `[rows, 2 * width]`: keys and values
     pub keys_values: &'a [f32],
@@ -149,18 +34,18 @@ pub struct Projections<'a> {
 /// One head of the plan, with its powers of η.
 struct Head<'a> {
     plan: &'a Plan<'a>,
-    level: Level,
+    isa: Isa,
     head: usize,
     /// η^i, from 0 on.
     powers: &'a [f32],
 }
 
 impl<'a> Head<'a> {
-    fn new(plan: &'a Plan<'a>, level: Level, head: usize) -> Self {
+    fn new(plan: &'a Plan<'a>, isa: Isa, head: usize) -> Self {
         let powers = &plan.powers[head * plan.powers_per_head..][..plan.powers_per_head];
         Self {
             plan,
-            level,
+            isa,
             head,
             powers,
         }
@@ -172,8 +57,8 @@ impl<'a> Head<'a> {
         let mut q = Scratch::new(part.queries() * dim);
         for (i, q) in q.chunks_exact_mut(dim).enumerate() {
             let row = &p.queries[2 * (part.output + i) * width + self.head * dim..][..dim];
-            let (cos, sin) = self.turn(part, part.first_query + i);
-            rotate(self.level, row, cos, sin, 1.0, q);
+            let (cos, sin) = self.rotation(part, part.first_query + i);
+            rotate(self.isa, row, cos, sin, 1.0, q);
         }
         let (mut k, mut v) = (Scratch::new(part.len * dim), Scratch::new(part.len * dim));
         let scale = 1.0 / (dim as f32).sqrt();
@@ -183,16 +68,16 @@ impl<'a> Head<'a> {
             .enumerate()
         {
             let row = &p.keys_values[2 * (part.row + i) * width + self.head * dim..];
-            let (cos, sin) = self.turn(part, i);
-            rotate(self.level, &row[..dim], cos, sin, scale, k);
+            let (cos, sin) = self.rotation(part, i);
+            rotate(self.isa, &row[..dim], cos, sin, scale, k);
             v.copy_from_slice(&row[width..][..dim]);
         }
         [q, k, v]
     }
 
     /// Cosines and sines of a part's row.
-    fn turn(&self, part: Part, row: usize) -> (&[f32], &[f32]) {
-        let at = (part.turn + row) * self.plan.head_dim;
+    fn rotation(&self, part: Part, row: usize) -> (&[f32], &[f32]) {
+        let at = (part.rotation + row) * self.plan.head_dim;
         let dim = self.plan.head_dim;
         (&self.plan.cos[at..][..dim], &self.plan.sin[at..][..dim])
     }
@@ -206,27 +91,27 @@ impl<'a> Head<'a> {
         part: Part,
     ) -> Scratch<f32> {
         let mut scores = Scratch::new(part.queries() * part.len);
-        let turned = panels_of_turned(tile, k, part.len, self.plan.head_dim);
-        multiply_add(tile, q, &turned, &mut scores, false);
+        let transposed = panels_of_transposed(tile, k, part.len, self.plan.head_dim);
+        multiply_add(tile, q, &transposed, &mut scores, false);
         self.mask(&mut scores, part);
         scores
     }
 
     /// Multiplies by D: η^(i-j) on and below the diagonal, 0 above.
     fn mask(&self, scores: &mut [f32], part: Part) {
-        // η^(len-1) ... η^0: the last i + 1 of them are row i of D.
+        // η^(len-1) ... η^0: the last i + 1 are row i of D.
         let mut falling = Scratch::<f32>::new(part.len);
         for (j, power) in falling.iter_mut().enumerate() {
             *power = self.powers[part.len - 1 - j];
         }
         for (i, scores) in scores.chunks_exact_mut(part.len).enumerate() {
             let seen = part.first_query + i + 1;
-            multiply_by(self.level, &mut scores[..seen], &falling[part.len - seen..]);
+            multiply_by(self.isa, &mut scores[..seen], &falling[part.len - seen..]);
             scores[seen..].fill(0.0);
         }
     }
 
-    /// Rows times η to a power that depends on the row.
+    /// Multiplies rows by η to a power that depends on the row.
     fn scaled(&self, x: &[f32], power: impl Fn(usize) -> usize) -> Scratch<f32> {
         let mut scaled = Scratch::new(x.len());
         for (i, (to, x)) in scaled
@@ -234,13 +119,13 @@ impl<'a> Head<'a> {
             .zip(x.chunks_exact(self.plan.head_dim))
             .enumerate()
         {
-            scale(self.level, x, self.powers[power(i)], to);
+            scale(self.isa, x, self.powers[power(i)], to);
         }
         scaled
     }
 }
 
-/// Panels of a matrix as it lies: B is `[depth, columns]`.
+/// Panels of `b`, which is `[depth, columns]`.
 pub(super) fn panels_of<T: Tile>(
     tile: T,
     b: &[f32],
@@ -253,20 +138,20 @@ pub(super) fn panels_of<T: Tile>(
 }
 
 /// Panels of the transpose of `b`, which is `[columns, depth]`.
-pub(super) fn panels_of_turned<T: Tile>(
+pub(super) fn panels_of_transposed<T: Tile>(
     tile: T,
     b: &[f32],
     columns: usize,
     depth: usize,
 ) -> Panels<T::In> {
-    let turned = turned(tile.level(), b, columns, depth);
-    panels_of(tile, &turned, depth, columns)
+    let transposed = transposed(tile.isa(), b, columns, depth);
+    panels_of(tile, &transposed, depth, columns)
 }
 
 /// The transpose of `x`, which is `[rows, columns]`.
-pub(super) fn turned(level: Level, x: &[f32], rows: usize, columns: usize) -> Scratch<f32> {
+pub(super) fn transposed(isa: Isa, x: &[f32], rows: usize, columns: usize) -> Scratch<f32> {
     let mut to = Scratch::new(rows * columns);
-    transpose(level, x, columns, rows, columns, &mut to, rows);
+    transpose(isa, x, columns, rows, columns, &mut to, rows);
     to
 }
 
@@ -274,8 +159,8 @@ pub(super) fn rows_of<T: Tile>(tile: T, x: &[f32], depth: usize) -> Converted<T:
     convert(tile, &Dense::new(x, depth), 0, x.len() / depth)
 }
 
-vectorised! {
-    /// Turns neighbouring channels (a, b) to (a cos - b sin, b cos + a sin), times `scale`.
+multiversion! {
+    /// Rotates adjacent channels (a, b) to (a cos - b sin, b cos + a sin) and multiplies by `scale`.
     fn rotate(x: &[f32], cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
         for (((o, x), c), s) in out.chunks_exact_mut(2).zip(x.chunks_exact(2)).zip(cos.chunks_exact(2)).zip(sin.chunks_exact(2)) {
             o[0] = (x[0] * c[0] - x[1] * s[0]) * scale;
@@ -284,7 +169,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+multiversion! {
     fn multiply_by(x: &mut [f32], by: &[f32]) {
         for (x, b) in x.iter_mut().zip(by) {
             *x *= b;
@@ -292,7 +177,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+multiversion! {
     fn scale(x: &[f32], by: f32, out: &mut [f32]) {
         for (o, x) in out.iter_mut().zip(x) {
             *o = x * by;
@@ -300,7 +185,7 @@ vectorised! {
     }
 }
 
-vectorised! {
+multiversion! {
     /// `to = from * by`, or `to += from * by`
     fn scale_into(to: &mut [f32], from: &[f32], by: f32, add: bool) {
         for (t, f) in to.iter_mut().zip(from) {
@@ -309,18 +194,17 @@ vectorised! {
     }
 }
 
-/// The retained values, `[outputs, width]`, and the states after each piece; the last of those is
-/// left out (it stays as it was) unless `whole`.
+/// The retained values, `[outputs, width]`, and the states after each chunk; the last one only if `last_state`.
 /// # Shapes
-/// - `start`: `[batch, heads, head_dim, head_dim]`, or none for nothing seen yet
-/// - `states`: `[batch, heads, pieces, head_dim, head_dim]`
+/// - `start`: `[batch, heads, head_dim, head_dim]`, or none for zero
+/// - `states`: `[batch, heads, chunks, head_dim, head_dim]`
 pub fn forward<T: Tile>(
     tile: T,
     plan: &Plan,
     p: Projections,
     start: Option<&[f32]>,
     states: &mut [f32],
-    whole: bool,
+    last_state: bool,
     out: &mut [f32],
 ) {
     assert_eq!(out.len(), plan.outputs() * plan.width());
@@ -328,11 +212,11 @@ pub fn forward<T: Tile>(
     assert_eq!(p.queries.len(), plan.outputs() * 2 * plan.width());
     assert_eq!(p.keys_values.len(), plan.rows() * 2 * plan.width());
     let shared = &SharedMut(out.as_mut_ptr());
-    let (own, len) = (plan.pieces() * plan.state_len(), plan.state_len());
+    let (own, len) = (plan.chunks() * plan.state_len(), plan.state_len());
     let states = &SharedMut(states.as_mut_ptr());
     let work = |task: usize| {
         let (batch, head) = (task / plan.heads, task % plan.heads);
-        let h = Head::new(plan, tile.level(), head);
+        let h = Head::new(plan, tile.isa(), head);
         // SAFETY: each task has its own states.
         let states = unsafe { std::slice::from_raw_parts_mut(states.0.add(task * own), own) };
         let start = start.map(|s| &s[task * len..(task + 1) * len]);
@@ -344,25 +228,25 @@ pub fn forward<T: Tile>(
                 let at = part.output * plan.width() + head * plan.head_dim;
                 std::slice::from_raw_parts_mut(shared.0.add(at), plan.head_dim)
             };
-            one_token(h.level, [&q, &k, &v], h.powers[1], start, states, out);
+            recurrent_step(h.isa, [&q, &k, &v], h.powers[1], start, states, out);
             return;
         }
-        for piece in 0..=plan.pieces() {
-            let (before, after) = states.split_at_mut(piece * len);
-            let state = match piece {
+        for chunk in 0..=plan.chunks() {
+            let (before, after) = states.split_at_mut(chunk * len);
+            let state = match chunk {
                 0 => start,
-                _ => Some(&before[(piece - 1) * len..]),
+                _ => Some(&before[(chunk - 1) * len..]),
             };
             let state_panels = state.map(|s| panels_of(tile, s, plan.head_dim, plan.head_dim));
-            if piece < plan.pieces() {
-                let part = plan.trajectory_part(batch, piece);
+            if chunk < plan.chunks() {
+                let part = plan.trajectory_part(batch, chunk);
                 let [q, k, v] = h.load(p, part);
                 let values = panels_of(tile, &v, part.len, plan.head_dim);
                 // SAFETY: each task writes its own head's columns of its own rows.
                 unsafe { h.outputs(tile, part, &q, &k, &values, state_panels.as_ref(), shared) };
-                if whole || piece + 1 < plan.pieces() {
+                if last_state || chunk + 1 < plan.chunks() {
                     let weighted = h.scaled(&k, |i| part.len - 1 - i);
-                    let weighted = turned(h.level, &weighted, part.len, plan.head_dim);
+                    let weighted = transposed(h.isa, &weighted, part.len, plan.head_dim);
                     let after = &mut after[..len];
                     multiply_add(
                         tile,
@@ -372,12 +256,12 @@ pub fn forward<T: Tile>(
                         false,
                     );
                     if let Some(state) = state {
-                        scale_into(h.level, after, state, h.powers[part.len], true);
+                        scale_into(h.isa, after, state, h.powers[part.len], true);
                     }
                 }
             }
-            if (plan.first_predicted..plan.first_predicted + plan.predicted).contains(&piece) {
-                let part = plan.predicted_part(batch, piece - plan.first_predicted);
+            if (plan.first_predicted..plan.first_predicted + plan.predicted).contains(&chunk) {
+                let part = plan.predicted_part(batch, chunk - plan.first_predicted);
                 let [q, k, v] = h.load(p, part);
                 let values = panels_of(tile, &v, part.len, plan.head_dim);
                 // SAFETY: as above.
@@ -388,9 +272,9 @@ pub fn forward<T: Tile>(
     each_task(plan, work);
 }
 
-vectorised! {
-    /// The recurrent form: `next = η S + k ⊗ v`, `out = q · next`.
-    fn one_token(
+multiversion! {
+    /// The recurrent form for a single token: `next = η S + k ⊗ v`, `out = q · next`.
+    fn recurrent_step(
         qkv: [&[f32]; 3],
         decay: f32,
         state: Option<&[f32]>,
@@ -427,10 +311,10 @@ fn each_task(plan: &Plan, work: impl Fn(usize) + Sync + Send) {
 }
 
 impl Head<'_> {
-    /// Writes a part's outputs: A v + ξ ∘ (q S).
+    /// Writes a part's outputs (Equation (4)): A v + ξ ∘ (q S).
     /// # Safety
-    /// `out` has a row of `plan.width()` for each of the plan's outputs, and nobody else writes this head's
-    /// columns of the part's.
+    /// `out` has a row of `plan.width()` for each of the plan's outputs, and no other thread writes this head's
+    /// columns of the part's rows.
     #[allow(clippy::too_many_arguments)]
     unsafe fn outputs<T: Tile>(
         &self,
@@ -447,7 +331,7 @@ impl Head<'_> {
         let mut result = Scratch::<f32>::new(part.queries() * dim);
         if let Some(state) = state {
             multiply_add(tile, &queries, state, &mut result, false);
-            self.weigh_by_distance(part, &mut result);
+            self.decay_from_state(part, &mut result);
         }
         let scores = self.scores(tile, &queries, k, part);
         multiply_add(
@@ -458,7 +342,7 @@ impl Head<'_> {
             state.is_some(),
         );
         for (i, row) in result.chunks_exact(dim).enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let to = out
                     .0
@@ -468,16 +352,16 @@ impl Head<'_> {
         }
     }
 
-    /// ξ: rows of queries times η to their distance from the state.
-    fn weigh_by_distance(&self, part: Part, rows: &mut [f32]) {
+    /// ξ: multiplies rows of queries by η to the power of their distance from the state.
+    fn decay_from_state(&self, part: Part, rows: &mut [f32]) {
         for (i, row) in rows.chunks_exact_mut(self.plan.head_dim).enumerate() {
-            times(self.level, row, self.powers[part.first_query + i + 1]);
+            scale_in_place(self.isa, row, self.powers[part.first_query + i + 1]);
         }
     }
 }
 
-vectorised! {
-    fn times(x: &mut [f32], by: f32) {
+multiversion! {
+    fn scale_in_place(x: &mut [f32], by: f32) {
         for x in x {
             *x *= by;
         }

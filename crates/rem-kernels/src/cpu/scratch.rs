@@ -1,4 +1,4 @@
-//! Working memory that threads keep: fresh pages cost more than many of the kernels that use them.
+//! Working memory that threads reuse: fresh pages cost more than many of the kernels that use them.
 
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
@@ -9,14 +9,14 @@ use std::ops::{Deref, DerefMut};
 struct Line([u8; 64]);
 
 thread_local! {
-    /// By [`class`]. What one thread takes another may give back, so each keeps no more than [`MOST`].
-    static KEPT: RefCell<Vec<Vec<Vec<Line>>>> = const { RefCell::new(Vec::new()) };
+    /// Free blocks by size [`class`]. A block may be freed on another thread, so each list is bounded by [`MAX_FREE`].
+    static FREE: RefCell<Vec<Vec<Vec<Line>>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Blocks of a size that a thread keeps.
-const MOST: usize = 16;
+/// Free blocks of a size class per thread.
+const MAX_FREE: usize = 16;
 
-/// The number of the smallest size that holds so many lines, and that size. There are four sizes to a doubling.
+/// The index and size of the smallest size class that holds `lines`. There are four classes per doubling.
 fn class(lines: usize) -> (usize, usize) {
     let lines = lines.max(8);
     // The largest power of two that is a quarter of `lines` at most.
@@ -25,30 +25,31 @@ fn class(lines: usize) -> (usize, usize) {
     (4 * unit as usize + quarters, quarters << unit)
 }
 
-/// Numbers for which every pattern of bits is a value.
+/// Plain old data: every bit pattern is a value.
 ///
 /// # Safety
 /// All bit patterns are valid, there is no padding, and the alignment is at most 64.
-pub unsafe trait Plain: Copy + Send + Sync {}
+pub unsafe trait Pod: Copy + Send + Sync {}
 // SAFETY: true of these.
-unsafe impl Plain for f32 {}
+unsafe impl Pod for f32 {}
 // SAFETY: as above.
-unsafe impl Plain for u16 {}
+unsafe impl Pod for u16 {}
 // SAFETY: as above.
-unsafe impl Plain for u32 {}
+unsafe impl Pod for u32 {}
 
-/// A slice of `T` with whatever was in it before; goes back to its thread when dropped.
+/// A slice of `T` with arbitrary contents. Its memory is reused after it is dropped.
 pub struct Scratch<T> {
     lines: Vec<Line>,
     len: usize,
     of: std::marker::PhantomData<T>,
 }
 
-impl<T: Plain> Scratch<T> {
+impl<T: Pod> Scratch<T> {
+    /// A slice of `len` elements with arbitrary values.
     pub fn new(len: usize) -> Self {
         let (class, size) = class((len * size_of::<T>()).div_ceil(64));
-        let kept = KEPT.with_borrow_mut(|kept| kept.get_mut(class)?.pop());
-        let lines = kept.unwrap_or_else(|| vec![Line([0; 64]); size]);
+        let free = FREE.with_borrow_mut(|free| free.get_mut(class)?.pop());
+        let lines = free.unwrap_or_else(|| vec![Line([0; 64]); size]);
         Self {
             lines,
             len,
@@ -61,38 +62,38 @@ impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let lines = std::mem::take(&mut self.lines);
         let (class, _) = class(lines.len());
-        // A thread that ends has no place to keep it any more.
-        let _ = KEPT.try_with(|kept| {
-            let mut kept = kept.borrow_mut();
-            if kept.len() <= class {
-                kept.resize_with(class + 1, Vec::new);
+        // A thread that is ending has no free list.
+        let _ = FREE.try_with(|free| {
+            let mut free = free.borrow_mut();
+            if free.len() <= class {
+                free.resize_with(class + 1, Vec::new);
             }
-            if kept[class].len() < MOST {
-                kept[class].push(lines);
+            if free[class].len() < MAX_FREE {
+                free[class].push(lines);
             }
         });
     }
 }
 
-impl<T: Plain> Deref for Scratch<T> {
+impl<T: Pod> Deref for Scratch<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: large enough by construction, initialised, and `T` is plain.
+        // SAFETY: large enough by construction, initialized, and `T` is `Pod`.
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 }
 
-impl<T: Plain> DerefMut for Scratch<T> {
+impl<T: Pod> DerefMut for Scratch<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
     }
 }
 
-/// A vector whose elements are still to be written, every one of them: zeroing hundreds of megabytes
-/// that are written right after would cost as much as a kernel.
+/// A vector with arbitrary contents; the caller must write every element. Zeroing hundreds of megabytes that are
+/// overwritten anyway costs as much as a kernel.
 #[allow(clippy::uninit_vec)]
-pub fn unfilled<T: Plain>(len: usize) -> Vec<T> {
+pub fn uninit_vec<T: Pod>(len: usize) -> Vec<T> {
     let mut values = Vec::with_capacity(len);
     // SAFETY: within the capacity; any bits are a `T`, and callers write each element before they read it.
     unsafe { values.set_len(len) };
@@ -104,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_hold_what_they_are_for_and_little_more() {
+    fn size_classes_waste_at_most_a_quarter() {
         let mut last = 0;
         for lines in 0..100_000 {
             let (number, size) = class(lines);
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_used_again_and_few_are_kept() {
+    fn blocks_are_reused_and_the_free_list_is_bounded() {
         let first = Scratch::<f32>::new(1000).as_ptr();
         assert_eq!(Scratch::<f32>::new(990).as_ptr(), first);
         drop(
@@ -131,6 +132,6 @@ mod tests {
                 .map(|_| Scratch::<u16>::new(2000))
                 .collect::<Vec<_>>(),
         );
-        KEPT.with_borrow(|kept| assert!(kept.iter().all(|blocks| blocks.len() <= MOST)));
+        FREE.with_borrow(|free| assert!(free.iter().all(|blocks| blocks.len() <= MAX_FREE)));
     }
 }

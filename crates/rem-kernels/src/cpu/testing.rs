@@ -1,4 +1,4 @@
-//! Numbers to test kernels with, and what their results must be close to.
+//! Test inputs and tolerances.
 
 use super::tile::Precision;
 
@@ -18,7 +18,7 @@ pub fn numbers(count: usize, seed: u64) -> Vec<f32> {
 }
 
 /// `a · b` in f64.
-pub fn product(a: &[f32], b: &[f32], m: usize, k: usize, n: usize) -> Vec<f32> {
+pub fn matmul_f64(a: &[f32], b: &[f32], m: usize, k: usize, n: usize) -> Vec<f32> {
     let at = |i: usize, j: usize| {
         (0..k)
             .map(|x| f64::from(a[i * k + x]) * f64::from(b[x * n + j]))
@@ -27,7 +27,7 @@ pub fn product(a: &[f32], b: &[f32], m: usize, k: usize, n: usize) -> Vec<f32> {
     (0..m * n).map(|i| at(i / n, i % n)).collect()
 }
 
-/// Fails unless sums of `terms` products of numbers in [-1, 1] are as close as the precision lets them be.
+/// Panics unless sums of `terms` products of numbers in [-1, 1] are as close as the precision allows.
 pub fn close(found: &[f32], expected: &[f32], terms: usize, precision: Precision, what: &str) {
     assert_eq!(found.len(), expected.len());
     let unit = match precision {

@@ -1,49 +1,53 @@
-//! The register tile: the one place where matrices are multiplied.
+//! The register tile: the only place where matrices are multiplied.
 //!
-//! A tile is up to [`MAX_HEIGHT`] rows of A times a panel of up to [`PANEL`] columns of B. Rows of A lie
-//! where they lie, each contiguous along k: a tile takes a pointer per row, and a list of segments
-//! (offsets from those pointers) that follow each other along k. One segment is a linear layer; a segment
-//! per tap is a convolution over an image; a segment per image row is a convolution's weight gradient.
+//! A tile is up to [`MAX_HEIGHT`] rows of A times a panel of up to [`PANEL`] columns of B. Each row of A is
+//! contiguous along k: a tile takes a pointer per row, and a list of segments (offsets from those pointers) that
+//! follow each other along k. A linear layer has one segment, a convolution one per tap, a convolution's weight
+//! gradient one per image row.
 
 mod avx2;
 mod avx512;
 mod portable;
 
-use super::level::{Level, vectorised};
-use super::scratch::Plain;
+use super::isa::{Isa, multiversion};
+use super::scratch::Pod;
 
 /// Columns of a panel of B. The last panel of a matrix may have [`NARROW`].
 pub const PANEL: usize = 32;
+/// Columns of a narrow panel.
 pub const NARROW: usize = 16;
-/// Rows of the highest tile; others have 8 or 4.
+/// Rows of the tallest tile; others have 8 or 4.
 pub const MAX_HEIGHT: usize = 12;
 
-/// What a product of matrices is made of.
+/// The precision of matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
+    /// f32 factors and sums.
     F32,
     /// Factors rounded to bfloat16, sums in f32.
     Mixed,
 }
 
-/// A kind of input and the instructions for it.
+/// An input type and the instructions for it.
 pub trait Tile: Copy + Send + Sync + 'static {
     /// f32, or the bits of a bfloat16.
-    type In: Plain + Default + 'static;
+    type In: Pod + Default + 'static;
     /// Elements along k that one instruction takes from each row. A's rows and B's panels are padded
     /// with zeros to a multiple of it.
     const STEP: usize;
-    /// Steps that are summed in one go; longer sums are added up from such parts, which rounds less.
+    /// Steps of one running sum. Longer sums are split and added up, which rounds less.
     const CHAIN: usize;
 
-    fn level(self) -> Level;
+    /// The instruction set.
+    fn isa(self) -> Isa;
 
+    /// Converts a row of A.
     fn convert(self, from: &[f32], to: &mut [Self::In]);
 
-    /// `STEP` rows of B as they stand in a panel: element (j, s) at `j * STEP + s`.
+    /// Interleaves `STEP` rows of B as in a panel: element (j, s) at `j * STEP + s`.
     fn interleave(self, rows: &[&[f32]], to: &mut [Self::In]);
 
-    /// The rows at `job.c` become (or are increased by) the tile's sums.
+    /// Sets the rows at `job.c` to the tile's sums, or adds them.
     /// # Safety
     /// `job` describes readable and writable memory; see [`Job`].
     unsafe fn run(self, job: &Job<Self::In>);
@@ -62,12 +66,15 @@ pub struct Job<'a, In> {
     pub b: *const In,
     /// The first `rows` are valid for writes of `columns` elements, and for reads if `add`.
     pub c: [*mut f32; MAX_HEIGHT],
+    /// Rows of C to write.
     pub rows: usize,
+    /// Columns of C to write.
     pub columns: usize,
+    /// Whether to add to C instead of overwriting it.
     pub add: bool,
 }
 
-/// The rows of a tile, `stride` elements apart; after the last of `real` it is repeated.
+/// Pointers to the rows of a tile, `stride` elements apart. The last of `real` rows is repeated.
 /// # Safety
 /// The first `real` lie within one allocation.
 #[inline(always)]
@@ -80,7 +87,7 @@ pub unsafe fn rows_from<In>(
     std::array::from_fn(|r| {
         let this = row;
         if r + 1 < real {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             row = unsafe { row.add(stride) };
         }
         this
@@ -101,22 +108,22 @@ pub fn width(columns: usize) -> usize {
     if columns <= NARROW { NARROW } else { PANEL }
 }
 
-/// Calls `$body` with `$tile` bound to the tile for a level and a precision.
+/// Calls `$body` with `$tile` bound to the tile for an instruction set and a precision.
 macro_rules! with_tile {
-    ($level:expr, $precision:expr, $tile:ident => $body:expr) => {{
-        use $crate::cpu::level::Level;
+    ($isa:expr, $precision:expr, $tile:ident => $body:expr) => {{
+        use $crate::cpu::isa::Isa;
         use $crate::cpu::tile::{Bf16Avx512, F32, Precision, RoundedF32};
-        match ($level, $precision) {
-            (Level::Avx512Bf16, Precision::Mixed) => {
+        match ($isa, $precision) {
+            (Isa::Avx512Bf16, Precision::Mixed) => {
                 let $tile = Bf16Avx512;
                 $body
             }
-            (level, Precision::Mixed) => {
-                let $tile = RoundedF32(level);
+            (isa, Precision::Mixed) => {
+                let $tile = RoundedF32(isa);
                 $body
             }
-            (level, Precision::F32) => {
-                let $tile = F32(level);
+            (isa, Precision::F32) => {
+                let $tile = F32(isa);
                 $body
             }
         }
@@ -126,11 +133,11 @@ pub(crate) use with_tile;
 
 /// f32 throughout.
 #[derive(Clone, Copy, Debug)]
-pub struct F32(pub Level);
+pub struct F32(pub Isa);
 
-/// Inputs rounded to bfloat16 but kept as f32, for processors without products of bfloat16.
+/// Factors rounded to bfloat16 but stored as f32, for processors without bfloat16 instructions.
 #[derive(Clone, Copy, Debug)]
-pub struct RoundedF32(pub Level);
+pub struct RoundedF32(pub Isa);
 
 /// Pairs of bfloat16.
 #[derive(Clone, Copy, Debug)]
@@ -141,7 +148,7 @@ impl Tile for F32 {
     const STEP: usize = 1;
     const CHAIN: usize = 32;
 
-    fn level(self) -> Level {
+    fn isa(self) -> Isa {
         self.0
     }
     fn convert(self, from: &[f32], to: &mut [f32]) {
@@ -152,13 +159,13 @@ impl Tile for F32 {
     }
     #[inline]
     unsafe fn run(self, job: &Job<f32>) {
-        // SAFETY: the caller's promise; a level is made only where its instructions are.
+        // SAFETY: guaranteed by the caller; an `Isa` exists only where the processor supports it.
         unsafe {
             match self.0 {
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 | Level::Avx512Bf16 => avx512::run_f32(job),
+                Isa::Avx512 | Isa::Avx512Bf16 => avx512::run_f32(job),
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx2 => avx2::run(job),
+                Isa::Avx2 => avx2::run(job),
                 _ => portable::run(job),
             }
         }
@@ -170,7 +177,7 @@ impl Tile for RoundedF32 {
     const STEP: usize = 1;
     const CHAIN: usize = usize::MAX;
 
-    fn level(self) -> Level {
+    fn isa(self) -> Isa {
         self.0
     }
     fn convert(self, from: &[f32], to: &mut [f32]) {
@@ -181,7 +188,7 @@ impl Tile for RoundedF32 {
     }
     #[inline]
     unsafe fn run(self, job: &Job<f32>) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { F32(self.0).run(job) }
     }
 }
@@ -191,12 +198,12 @@ impl Tile for Bf16Avx512 {
     const STEP: usize = 2;
     const CHAIN: usize = usize::MAX;
 
-    fn level(self) -> Level {
-        Level::Avx512Bf16
+    fn isa(self) -> Isa {
+        Isa::Avx512Bf16
     }
     fn convert(self, from: &[f32], to: &mut [u16]) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: this type is used only where the instructions are.
+        // SAFETY: this type is used only where the processor supports it.
         unsafe {
             avx512::convert(from, to);
         }
@@ -206,7 +213,7 @@ impl Tile for Bf16Avx512 {
     fn interleave(self, rows: &[&[f32]], to: &mut [u16]) {
         match rows {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: this type is used only where the instructions are.
+            // SAFETY: this type is used only where the processor supports it.
             [even, odd] => unsafe { avx512::interleave(even, odd, to) },
             [last] => {
                 for (pair, x) in to.chunks_exact_mut(2).zip(*last) {
@@ -220,7 +227,7 @@ impl Tile for Bf16Avx512 {
     #[inline]
     unsafe fn run(self, job: &Job<u16>) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: the caller's promise; this type is used only where the instructions are.
+        // SAFETY: guaranteed by the caller; this type is used only where the processor supports it.
         unsafe {
             avx512::run_bf16(job);
         }
@@ -229,7 +236,7 @@ impl Tile for Bf16Avx512 {
     }
 }
 
-/// The nearest bfloat16, ties to even; a NaN stays one.
+/// The nearest bfloat16, ties to even. NaN stays NaN.
 #[inline(always)]
 pub fn bf16_bits(x: f32) -> u16 {
     let bits = x.to_bits();
@@ -238,12 +245,13 @@ pub fn bf16_bits(x: f32) -> u16 {
     ((if is_nan { bits | 0x0040_0000 } else { rounded }) >> 16) as u16
 }
 
+/// The value of a bfloat16.
 #[inline(always)]
 pub fn from_bf16_bits(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
 }
 
-vectorised! {
+multiversion! {
     fn round(from: &[f32], to: &mut [f32]) {
         for (t, f) in to.iter_mut().zip(from) {
             *t = from_bf16_bits(bf16_bits(*f));

@@ -1,10 +1,10 @@
-//! Turning matrices of 32-bit words.
+//! Transposition of matrices of 32-bit elements.
 
-use super::level::Level;
+use super::isa::Isa;
 
 /// `to[j][i] = from[i][j]` for `rows` x `columns` elements; strides are from one row to the next.
 pub fn transpose(
-    level: Level,
+    isa: Isa,
     from: &[f32],
     from_stride: usize,
     rows: usize,
@@ -23,11 +23,11 @@ pub fn transpose(
     for i in (0..whole_rows).step_by(16) {
         for j in (0..whole_columns).step_by(16) {
             let (from, to) = (&from[i * from_stride + j..], &mut to[j * to_stride + i..]);
-            match level {
+            match isa {
                 #[cfg(target_arch = "x86_64")]
-                Level::Avx512 | Level::Avx512Bf16 => {
+                Isa::Avx512 | Isa::Avx512Bf16 => {
                     assert!(from.len() >= 15 * from_stride + 16 && to.len() >= 15 * to_stride + 16);
-                    // SAFETY: 16 rows of 16 elements fit both, and the level is this processor's.
+                    // SAFETY: 16 rows of 16 elements fit both, and the processor supports the instruction set.
                     unsafe { block_avx512(from.as_ptr(), from_stride, to.as_mut_ptr(), to_stride) };
                 }
                 _ => block(from, from_stride, to, to_stride),
@@ -58,7 +58,7 @@ unsafe fn block_avx512(from: *const f32, from_stride: usize, to: *mut f32, to_st
     use std::arch::x86_64::*;
     let mut a = [_mm512_setzero_ps(); 16];
     for (i, a) in a.iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         *a = unsafe { _mm512_loadu_ps(from.add(i * from_stride)) };
     }
     // Pairs of rows, then pairs of pairs, within lanes of four elements.
@@ -75,7 +75,7 @@ unsafe fn block_avx512(from: *const f32, from_stride: usize, to: *mut f32, to_st
             a[i + 2 * half + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low, high));
         }
     }
-    // Now a[4 g + c] holds, in lane l, column 4 l + c of rows 4 g to 4 g + 3: turn the lanes.
+    // Now a[4 g + c] holds, in lane l, column 4 l + c of rows 4 g to 4 g + 3: transpose the lanes.
     for c in 0..4 {
         let low_01 = _mm512_shuffle_f32x4::<0x88>(a[c], a[4 + c]);
         let high_01 = _mm512_shuffle_f32x4::<0xdd>(a[c], a[4 + c]);
@@ -88,7 +88,7 @@ unsafe fn block_avx512(from: *const f32, from_stride: usize, to: *mut f32, to_st
         b[12 + c] = _mm512_shuffle_f32x4::<0xdd>(high_01, high_23);
     }
     for (j, b) in b.iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_storeu_ps(to.add(j * to_stride), *b) };
     }
 }
@@ -99,13 +99,13 @@ mod tests {
     use crate::cpu::testing::numbers;
 
     #[test]
-    fn every_element_finds_its_place() {
+    fn transpose_moves_every_element() {
         for (rows, columns) in [(1, 1), (16, 16), (17, 33), (65, 64), (40, 7), (3, 50)] {
             let (from_stride, to_stride) = (columns + 3, rows + 1);
             let from = numbers(rows * from_stride, 1);
-            for level in Level::available() {
+            for isa in Isa::available() {
                 let mut to = vec![0f32; columns * to_stride];
-                transpose(level, &from, from_stride, rows, columns, &mut to, to_stride);
+                transpose(isa, &from, from_stride, rows, columns, &mut to, to_stride);
                 for i in 0..rows {
                     for j in 0..columns {
                         assert_eq!(

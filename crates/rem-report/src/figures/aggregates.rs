@@ -1,17 +1,18 @@
-//! The four metrics of all systems, side by side.
+//! Aggregate metrics of all systems with intervals (Figures 7 and 13).
 
 use rem_stats::baselines::Family;
 use rem_stats::{Estimate, Metric};
 
 use super::intervals::{Panel, Row, Rows};
-use super::{Canvas, SMALL, Size, Words};
+use super::{AltText, Canvas, SMALL, Size};
 use crate::main_table::Label;
-use crate::plot::svg::{Anchor, Svg};
-use crate::plot::theme::Ink;
+use crate::plot::svg::Anchor;
+use crate::plot::theme::Color;
 use crate::report::Report;
 
-pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
-    let mut svg = Svg::new(canvas.width(), canvas.theme);
+/// The figure as SVG.
+pub fn draw(report: &Report, canvas: &Canvas, alt: &AltText) -> String {
+    let mut svg = canvas.svg();
     let family =
         |index: usize| report.system(&report.summaries[index]).family == Family::TokenBased;
     let rows = report
@@ -20,20 +21,20 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
         .enumerate()
         .map(|(index, summary)| Row {
             label: report.system(summary).name.clone(),
-            look: report.looks[summary.system],
+            style: report.styles[summary.system],
             ruled: index > 0 && family(index) != family(index - 1),
         });
-    let room = match canvas.size {
+    let max_width = match canvas.size {
         Size::Wide => 200.0,
         Size::Narrow => 110.0,
     };
-    let rows = Rows::new(rows.collect(), room);
+    let rows = Rows::new(rows.collect(), max_width);
     let columns = match canvas.size {
         Size::Wide => 4,
         Size::Narrow => 1,
     };
     const GAP: f64 = 20.0;
-    // Half of a number may stand beyond the last tick.
+    // Half of the last tick label extends beyond the axis.
     const MARGIN: f64 = 8.0;
     let left = rows.width;
     let width = (canvas.width() - left - MARGIN - GAP * (columns - 1) as f64) / columns as f64;
@@ -59,10 +60,10 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
     let middle = left + (canvas.width() - left) / 2.0;
     svg.text(
         (middle, height),
-        "Human-normalised score",
+        "Human-normalized score",
         SMALL,
         Anchor::Middle,
-        Ink::Muted,
+        Color::Muted,
     );
-    svg.finish(height + 10.0, words.id, words.title, words.description)
+    svg.finish(height + 10.0, alt.id, alt.title, alt.description)
 }

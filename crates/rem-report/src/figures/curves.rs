@@ -1,21 +1,22 @@
-//! Scores against environment steps, a panel for each game.
+//! Learning curves: scores against environment steps, one panel per game.
 
-use super::{Canvas, SMALL, Size, TEXT, Words};
+use super::{AltText, Canvas, SMALL, Size, TEXT};
 use crate::curves::{Curve, Panel};
 use crate::plot::axis::Axis;
 use crate::plot::svg::{Anchor, Stroke, Svg};
-use crate::plot::theme::{Ink, dashes};
+use crate::plot::theme::{Color, dashes};
 use crate::plot::{font, legend};
 use crate::report::Report;
 use crate::table::fixed;
 
 const GAP: f64 = 22.0;
 const HEIGHT: f64 = 170.0;
-/// Of title, ticks and the name of the axis.
-const AROUND: f64 = 78.0;
+/// Height of the title, the ticks and the axis label of a panel.
+const PADDING: f64 = 78.0;
 
-pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
-    let mut svg = Svg::new(canvas.width(), canvas.theme);
+/// The figure as SVG.
+pub fn draw(report: &Report, canvas: &Canvas, alt: &AltText) -> String {
+    let mut svg = canvas.svg();
     let columns = match canvas.size {
         Size::Wide => report.panels.len().clamp(2, 3),
         Size::Narrow => 1,
@@ -23,10 +24,10 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
     let width = (canvas.width() - GAP * (columns - 1) as f64) / columns as f64;
     for (index, panel) in report.panels.iter().enumerate() {
         let left = (index % columns) as f64 * (width + GAP);
-        let top = (index / columns) as f64 * (HEIGHT + AROUND);
+        let top = (index / columns) as f64 * (HEIGHT + PADDING);
         draw_panel(&mut svg, report, panel, (left, top), width);
     }
-    let bottom = report.panels.len().div_ceil(columns) as f64 * (HEIGHT + AROUND);
+    let bottom = report.panels.len().div_ceil(columns) as f64 * (HEIGHT + PADDING);
     let mut systems: Vec<usize> = Vec::new();
     for curve in report.panels.iter().flat_map(|panel| &panel.curves) {
         if !systems.contains(&curve.system) {
@@ -35,7 +36,12 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
     }
     let entries: Vec<_> = systems
         .iter()
-        .map(|system| (report.looks[*system], report.systems[*system].name.as_str()))
+        .map(|system| {
+            (
+                report.styles[*system],
+                report.systems[*system].name.as_str(),
+            )
+        })
         .collect();
     let legend = legend::draw(
         &mut svg,
@@ -44,79 +50,74 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
         canvas.width() - 16.0,
         TEXT,
     );
-    svg.finish(
-        bottom + legend + 4.0,
-        words.id,
-        words.title,
-        words.description,
-    )
+    svg.finish(bottom + legend + 4.0, alt.id, alt.title, alt.description)
 }
 
 fn draw_panel(svg: &mut Svg, report: &Report, panel: &Panel, (left, top): (f64, f64), width: f64) {
     let above = top + 26.0;
     let (low, high) = range(panel);
-    // A reference far from all curves would make these flat: it is only named.
+    // A reference far from all curves would flatten them: show only its name and value.
     let near = |score: f64| score >= low - 2.0 * (high - low) && score <= high + 2.0 * (high - low);
     let shown = panel.references.iter().filter(|(_, score)| near(*score));
-    let up = Axis::around(
+    let y_axis = Axis::around(
         [low, high]
             .into_iter()
             .chain(shown.map(|(_, score)| *score)),
         4,
         (above + HEIGHT, above),
     );
-    let labels = up.labels();
+    let labels = y_axis.labels();
     let widest = labels
         .iter()
         .map(|(_, label)| font::width(label, SMALL))
         .fold(0.0, f64::max);
     let (start, end) = (left + 22.0 + widest + 6.0, left + width - 16.0);
-    let title = font::fitted(&panel.title, TEXT, end - start);
+    let title = font::truncate(&panel.title, TEXT, end - start);
     svg.text(
         ((start + end) / 2.0, top + 15.0),
         &title,
         TEXT,
         Anchor::Middle,
-        Ink::Text,
+        Color::Text,
     );
     for (tick, label) in &labels {
-        let y = up.place(*tick);
-        svg.line((start, y), (end, y), Stroke::new(Ink::Grid, 1.0));
+        let y = y_axis.pixel(*tick);
+        svg.line((start, y), (end, y), Stroke::new(Color::Grid, 1.0));
         svg.text(
             (start - 6.0, y + SMALL * 0.35),
             label,
             SMALL,
             Anchor::End,
-            Ink::Muted,
+            Color::Muted,
         );
     }
     let steps = panel.curves.iter().flat_map(steps);
-    let across = Axis::around([0.0].into_iter().chain(steps), 4, (start, end));
-    for (tick, label) in across.labels() {
-        let x = across.place(tick);
+    let x_axis = Axis::around([0.0].into_iter().chain(steps), 4, (start, end));
+    for (tick, label) in x_axis.labels() {
+        let x = x_axis.pixel(tick);
         svg.line(
             (x, above + HEIGHT),
             (x, above + HEIGHT + 4.0),
-            Stroke::new(Ink::Muted, 1.0),
+            Stroke::new(Color::Muted, 1.0),
         );
         svg.text(
             (x, above + HEIGHT + 17.0),
             &label,
             SMALL,
             Anchor::Middle,
-            Ink::Muted,
+            Color::Muted,
         );
     }
     svg.line(
         (start, above + HEIGHT),
         (end, above + HEIGHT),
-        Stroke::new(Ink::Muted, 1.0),
+        Stroke::new(Color::Muted, 1.0),
     );
-    svg.upright_text(
+    svg.vertical_text(
         (left + 12.0, above + HEIGHT / 2.0),
         panel.scale,
         SMALL,
-        Ink::Muted,
+        Color::Muted,
     );
     let middle = (start + end) / 2.0;
     svg.text(
@@ -124,17 +125,17 @@ fn draw_panel(svg: &mut Svg, report: &Report, panel: &Panel, (left, top): (f64, 
         "Environment steps",
         SMALL,
         Anchor::Middle,
-        Ink::Muted,
+        Color::Muted,
     );
     for curve in &panel.curves {
-        draw_curve(svg, curve, report.looks[curve.system], &across, &up);
+        draw_curve(svg, curve, report.styles[curve.system], &x_axis, &y_axis);
     }
-    draw_references(svg, panel, &up, near, (start, end), above);
+    draw_references(svg, panel, &y_axis, near, (start, end), above);
 }
 
-fn draw_curve(svg: &mut Svg, curve: &Curve, look: usize, across: &Axis, up: &Axis) {
-    let ink = Ink::Series(look);
-    let place = |steps: u64, score: f64| (across.place(steps as f64), up.place(score));
+fn draw_curve(svg: &mut Svg, curve: &Curve, style: usize, x_axis: &Axis, y_axis: &Axis) {
+    let color = Color::Series(style);
+    let place = |steps: u64, score: f64| (x_axis.pixel(steps as f64), y_axis.pixel(score));
     for run in &curve.runs {
         let points: Vec<_> = run
             .iter()
@@ -142,7 +143,7 @@ fn draw_curve(svg: &mut Svg, curve: &Curve, look: usize, across: &Axis, up: &Axi
             .collect();
         let thin = Stroke {
             opacity: 0.45,
-            ..Stroke::new(ink, 1.0)
+            ..Stroke::new(color, 1.0)
         };
         svg.path(&points, thin);
     }
@@ -157,7 +158,7 @@ fn draw_curve(svg: &mut Svg, curve: &Curve, look: usize, across: &Axis, up: &Axi
     let below: Vec<_> = intervals.map(|(steps, i)| place(steps, i.low)).collect();
     band.extend(below.into_iter().rev());
     if !band.is_empty() {
-        svg.area(&band, ink, 0.18);
+        svg.polygon(&band, color, 0.18);
     }
     let points: Vec<_> = curve
         .points
@@ -165,20 +166,20 @@ fn draw_curve(svg: &mut Svg, curve: &Curve, look: usize, across: &Axis, up: &Axi
         .map(|(steps, e)| place(*steps, e.value))
         .collect();
     let thick = Stroke {
-        dashes: dashes(look),
-        ..Stroke::new(ink, 2.4)
+        dashes: dashes(style),
+        ..Stroke::new(color, 2.4)
     };
     svg.path(&points, thick);
     if let [single] = points[..] {
-        svg.dot(single, 3.0, ink, true);
+        svg.dot(single, 3.0, color, true);
     }
 }
 
-/// Dotted lines with their names, which keep clear of each other.
+/// Draws references as dotted lines, with names that do not overlap.
 fn draw_references(
     svg: &mut Svg,
     panel: &Panel,
-    up: &Axis,
+    y_axis: &Axis,
     near: impl Fn(f64) -> bool,
     (start, end): (f64, f64),
     above: f64,
@@ -186,21 +187,21 @@ fn draw_references(
     let mut taken: Vec<f64> = Vec::new();
     for (name, score) in &panel.references {
         if !near(*score) {
-            let arrow = if *score > up.high { "↑" } else { "↓" };
-            let y = if *score > up.high {
+            let arrow = if *score > y_axis.high { "↑" } else { "↓" };
+            let y = if *score > y_axis.high {
                 above + 12.0
             } else {
                 above + HEIGHT - 5.0
             };
             let text = format!("{name} {} {arrow}", fixed(*score, 1).replace('-', "−"));
-            svg.text_on_lines((end - 3.0, y), &text, SMALL, Anchor::End, Ink::Muted);
+            svg.text_over_lines((end - 3.0, y), &text, SMALL, Anchor::End, Color::Muted);
             taken.push(y);
             continue;
         }
-        let y = up.place(*score);
+        let y = y_axis.pixel(*score);
         let stroke = Stroke {
             dashes: "2 3",
-            ..Stroke::new(Ink::Text, 1.2)
+            ..Stroke::new(Color::Text, 1.2)
         };
         svg.line((start, y), (end, y), stroke);
         let free = |place: &f64| {
@@ -212,32 +213,33 @@ fn draw_references(
         };
         let places = [y - 4.0, y + SMALL, y - 4.0 - SMALL * 1.4, y + SMALL * 2.4];
         if let Some(place) = places.into_iter().find(free) {
-            svg.text_on_lines((end - 3.0, place), name, SMALL, Anchor::End, Ink::Muted);
+            svg.text_over_lines((end - 3.0, place), name, SMALL, Anchor::End, Color::Muted);
             taken.push(place);
         }
     }
 }
 
+/// All steps of a curve.
 fn steps(curve: &Curve) -> impl Iterator<Item = f64> {
     let runs = curve.runs.iter().flatten().map(|(steps, _)| *steps as f64);
     runs.chain(curve.points.iter().map(|(steps, _)| *steps as f64))
 }
 
-/// Of all that is drawn of the curves.
+/// The range of all scores and intervals of a panel.
 fn range(panel: &Panel) -> (f64, f64) {
     let mut range = (f64::INFINITY, f64::NEG_INFINITY);
-    let mut hold = |score: f64| range = (range.0.min(score), range.1.max(score));
+    let mut extend = |score: f64| range = (range.0.min(score), range.1.max(score));
     for curve in &panel.curves {
         curve
             .runs
             .iter()
             .flatten()
-            .for_each(|(_, score)| hold(*score));
+            .for_each(|(_, score)| extend(*score));
         for (_, estimate) in &curve.points {
-            hold(estimate.value);
+            extend(estimate.value);
             if let Some(interval) = estimate.interval {
-                hold(interval.low);
-                hold(interval.high);
+                extend(interval.low);
+                extend(interval.high);
             }
         }
     }

@@ -1,27 +1,28 @@
-//! Who is likely to beat whom.
+//! Probability of improvement between pairs of systems (Figures 9 and 12).
 
 use rem_stats::Estimate;
 
 use super::intervals::{Panel, Row, Rows};
-use super::{Canvas, SMALL, Size, Words};
-use crate::plot::svg::{Anchor, Svg};
-use crate::plot::theme::Ink;
+use super::{AltText, Canvas, SMALL, Size};
+use crate::plot::svg::Anchor;
+use crate::plot::theme::Color;
 use crate::report::Report;
 
-pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
-    let mut svg = Svg::new(canvas.width(), canvas.theme);
+/// The figure as SVG.
+pub fn draw(report: &Report, canvas: &Canvas, alt: &AltText) -> String {
+    let mut svg = canvas.svg();
     let pairs = &report.improvements;
     let name = |index: usize| &report.systems[index].name;
     let rows = pairs.iter().enumerate().map(|(index, pair)| Row {
         label: format!("{} > {}", name(pair.x), name(pair.y)),
-        look: report.looks[pair.y],
+        style: report.styles[pair.y],
         ruled: index > 0 && pairs[index - 1].x != pair.x,
     });
-    let room = match canvas.size {
+    let max_width = match canvas.size {
         Size::Wide => 300.0,
         Size::Narrow => 120.0,
     };
-    let rows = Rows::new(rows.collect(), room);
+    let rows = Rows::new(rows.collect(), max_width);
     let values: Vec<Option<Estimate>> = pairs.iter().map(|pair| Some(pair.estimate)).collect();
     let panel = Panel {
         title: "",
@@ -40,7 +41,7 @@ pub fn draw(report: &Report, canvas: &Canvas, words: &Words) -> String {
         "Probability that X improves on Y",
         SMALL,
         Anchor::Middle,
-        Ink::Muted,
+        Color::Muted,
     );
-    svg.finish(bottom + 20.0, words.id, words.title, words.description)
+    svg.finish(bottom + 20.0, alt.id, alt.title, alt.description)
 }

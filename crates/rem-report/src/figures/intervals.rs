@@ -1,4 +1,4 @@
-//! Estimates and their intervals, a row each: what two figures are made of.
+//! Panels with one estimate and interval per row, for aggregates and probabilities of improvement.
 
 use rem_stats::Estimate;
 
@@ -6,54 +6,60 @@ use super::{SMALL, TEXT};
 use crate::plot::axis::Axis;
 use crate::plot::font;
 use crate::plot::svg::{Anchor, Stroke, Svg};
-use crate::plot::theme::Ink;
+use crate::plot::theme::Color;
 
-/// The names at the left, which panels share.
+/// The rows of one or more panels, with labels at the left.
 pub struct Rows {
     rows: Vec<Row>,
-    /// The width of the names.
+    /// The width of the labels.
     pub width: f64,
 }
 
+/// A row of all panels.
 pub struct Row {
+    /// The text at the left.
     pub label: String,
-    /// Its colour.
-    pub look: usize,
-    /// A line above it.
+    /// The series index of its color.
+    pub style: usize,
+    /// Whether there is a line above it.
     pub ruled: bool,
 }
 
-/// One measure of all rows.
+/// The values of one metric for all rows.
 pub struct Panel<'a> {
+    /// The text above it.
     pub title: &'a str,
+    /// One estimate per row.
     pub values: &'a [Option<Estimate>],
-    /// A score to compare with.
+    /// The value of a dashed line.
     pub reference: Option<f64>,
-    /// The ends of the axis, unless they follow from the values.
+    /// The range of the axis. `None` fits it to the values.
     pub range: Option<(f64, f64)>,
+    /// Approximate number of ticks.
     pub ticks: usize,
 }
 
+/// Height of the title.
 const TITLE: f64 = 26.0;
 
 impl Rows {
-    /// Names that are wider than `room` are broken into lines.
-    pub fn new(rows: Vec<Row>, room: f64) -> Self {
+    /// Wraps labels that are wider than `max_width`.
+    pub fn new(rows: Vec<Row>, max_width: f64) -> Self {
         let widest = rows
             .iter()
-            .flat_map(|row| font::wrap(&row.label, TEXT, room))
+            .flat_map(|row| font::wrap(&row.label, TEXT, max_width))
             .map(|line| font::width(&line, TEXT))
             .fold(0.0, f64::max);
         Self {
             rows,
-            width: widest.min(room) + 16.0,
+            width: widest.min(max_width) + 16.0,
         }
     }
 
     fn lines(&self, row: &Row) -> Vec<String> {
         let lines = font::wrap(&row.label, TEXT, self.width - 15.0).into_iter();
         lines
-            .map(|line| font::fitted(&line, TEXT, self.width - 15.0))
+            .map(|line| font::truncate(&line, TEXT, self.width - 15.0))
             .collect()
     }
 
@@ -61,12 +67,13 @@ impl Rows {
         12.0 + 16.0 * self.lines(row).len() as f64
     }
 
-    /// With title and axis.
+    /// The height of a panel with title and axis.
     pub fn panel_height(&self) -> f64 {
         let rows: f64 = self.rows.iter().map(|row| self.height(row)).sum();
         TITLE + rows + 24.0
     }
 
+    /// Draws the labels of a line of panels.
     pub fn draw_labels(&self, svg: &mut Svg, (left, top): (f64, f64)) {
         let mut y = top + TITLE;
         for row in &self.rows {
@@ -75,21 +82,21 @@ impl Rows {
             let first = y + height / 2.0 - 8.0 * (lines.len() - 1) as f64 + TEXT * 0.35;
             for (index, line) in lines.iter().enumerate() {
                 let place = (left + self.width - 10.0, first + 16.0 * index as f64);
-                svg.text(place, line, TEXT, Anchor::End, Ink::Text);
+                svg.text(place, line, TEXT, Anchor::End, Color::Text);
             }
             y += height;
         }
     }
 
-    /// A panel from `left` to `right`.
+    /// Draws a panel from `left` to `right`.
     pub fn draw_panel(&self, svg: &mut Svg, panel: &Panel, (left, right): (f64, f64), top: f64) {
-        let title = font::fitted(panel.title, TEXT, right - left);
+        let title = font::truncate(panel.title, TEXT, right - left);
         svg.text(
             ((left + right) / 2.0, top + 14.0),
             &title,
             TEXT,
             Anchor::Middle,
-            Ink::Text,
+            Color::Text,
         );
         let ends = panel.values.iter().flatten().flat_map(|estimate| {
             let interval = estimate
@@ -106,21 +113,21 @@ impl Rows {
         };
         let bottom = top + self.panel_height() - 24.0;
         for (tick, label) in axis.labels() {
-            let x = axis.place(tick);
-            svg.line((x, top + TITLE), (x, bottom), Stroke::new(Ink::Grid, 1.0));
+            let x = axis.pixel(tick);
+            svg.line((x, top + TITLE), (x, bottom), Stroke::new(Color::Grid, 1.0));
             svg.text(
                 (x, bottom + 16.0),
                 &label,
                 SMALL,
                 Anchor::Middle,
-                Ink::Muted,
+                Color::Muted,
             );
         }
         if let Some(reference) = panel.reference {
-            let x = axis.place(reference);
+            let x = axis.pixel(reference);
             let stroke = Stroke {
                 dashes: "4 3",
-                ..Stroke::new(Ink::Muted, 1.5)
+                ..Stroke::new(Color::Muted, 1.5)
             };
             svg.line((x, top + TITLE), (x, bottom), stroke);
         }
@@ -128,39 +135,39 @@ impl Rows {
         for (row, value) in self.rows.iter().zip(panel.values) {
             let height = self.height(row);
             if row.ruled {
-                svg.line((left, y), (right, y), Stroke::new(Ink::Muted, 1.0));
+                svg.line((left, y), (right, y), Stroke::new(Color::Muted, 1.0));
             }
-            draw_estimate(svg, &axis, row.look, value.as_ref(), y + height / 2.0);
+            draw_estimate(svg, &axis, row.style, value.as_ref(), y + height / 2.0);
             y += height;
         }
         svg.line(
             (left, bottom),
             (right, bottom),
-            Stroke::new(Ink::Muted, 1.0),
+            Stroke::new(Color::Muted, 1.0),
         );
     }
 }
 
-fn draw_estimate(svg: &mut Svg, axis: &Axis, look: usize, estimate: Option<&Estimate>, y: f64) {
-    let ink = Ink::Series(look);
+fn draw_estimate(svg: &mut Svg, axis: &Axis, style: usize, estimate: Option<&Estimate>, y: f64) {
+    let color = Color::Series(style);
     let Some(estimate) = estimate else {
-        let left = axis.place(axis.low);
+        let left = axis.pixel(axis.low);
         svg.text(
             (left, y + SMALL * 0.35),
             "means only",
             SMALL,
             Anchor::Start,
-            Ink::Muted,
+            Color::Muted,
         );
         return;
     };
-    let x = axis.place(estimate.value);
+    let x = axis.pixel(estimate.value);
     match estimate.interval {
         Some(interval) => {
-            let (low, high) = (axis.place(interval.low), axis.place(interval.high));
-            svg.bar((low, y - 6.0), (high - low, 12.0), ink, 0.4);
-            svg.line((x, y - 8.0), (x, y + 8.0), Stroke::new(ink, 3.0));
+            let (low, high) = (axis.pixel(interval.low), axis.pixel(interval.high));
+            svg.rect((low, y - 6.0), (high - low, 12.0), color, 0.4);
+            svg.line((x, y - 8.0), (x, y + 8.0), Stroke::new(color, 3.0));
         }
-        None => svg.dot((x, y), 4.0, ink, false),
+        None => svg.dot((x, y), 4.0, color, false),
     }
 }

@@ -1,7 +1,8 @@
-//! Tables for programs: every digit, no marks.
+//! Tables as CSV, with all digits and without marks.
 
 use crate::table::Table;
 
+/// The table without title and caption.
 pub fn table(table: &Table) -> String {
     let rows = table.rows.iter().map(|row| {
         let cells = row.cells.iter().map(|cell| match cell.exact {
@@ -14,16 +15,18 @@ pub fn table(table: &Table) -> String {
     records([table.columns.clone()].into_iter().chain(rows))
 }
 
-/// Quoted where needed, one line a record.
+/// Records as lines, quoted where needed.
 pub fn records(records: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     for record in records {
         writer
             .write_record(&record)
-            .expect("records in memory are of one length");
+            .expect("records have equal lengths");
     }
-    let bytes = writer.into_inner().expect("memory takes all bytes");
-    String::from_utf8(bytes).expect("what went in was text")
+    let bytes = writer
+        .into_inner()
+        .expect("writing to memory does not fail");
+    String::from_utf8(bytes).expect("the records are text")
 }
 
 #[cfg(test)]
@@ -32,7 +35,7 @@ mod tests {
     use crate::table::{Cell, Row};
 
     #[test]
-    fn every_digit_and_quotes() {
+    fn numbers_have_all_digits_and_text_is_quoted() {
         let found = table(&Table {
             name: "t",
             title: String::new(),

@@ -1,17 +1,19 @@
-//! The report as one page that needs nothing else.
+//! The report as a self-contained web page.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::figures::{self, Canvas, Figure, Size};
+use crate::notes::counted;
+use crate::plot::svg::TextMode;
 use crate::plot::theme::{Theme, variables};
-use crate::remarks::{Remark, Weight, counted};
-use crate::report::Report;
+use crate::report::{Note, Report, Severity};
 use crate::table::{Cell, Row, Table};
 use crate::tables;
 
-/// No script, nothing loaded: the page's own policy forbids both.
+/// The content security policy: no scripts, no external resources.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
+/// The report as a self-contained HTML page.
 pub fn page(report: &Report) -> String {
     let title = title(report);
     let parts = parts(report);
@@ -33,7 +35,7 @@ pub fn page(report: &Report) -> String {
                 style { (PreEscaped(style)) }
             }
             body {
-                a.skip href="#content" { "Skip to the content" }
+                a.skip href="#content" { "Skip to content" }
                 header {
                     h1 { (title) }
                     p { (lead(report)) }
@@ -54,7 +56,7 @@ pub fn page(report: &Report) -> String {
                     }
                 }
                 footer {
-                    p { "Written by " code { "rem report" } ", version " (env!("CARGO_PKG_VERSION")) ". The same figures and tables lie beside this page as SVG, PNG, Markdown, LaTeX and CSV." }
+                    p { "Written by " code { "rem report" } ", version " (env!("CARGO_PKG_VERSION")) ". The folders next to this page contain its figures (SVG, PNG) and tables (Markdown, LaTeX, CSV)." }
                 }
             }
         }
@@ -69,18 +71,18 @@ struct Part {
     body: Markup,
 }
 
-/// What belongs together is together: a figure before the table with its numbers.
+/// The sections in order. A figure and the table of its numbers share a section.
 fn parts(report: &Report) -> Vec<Part> {
     let tables = tables::all(report);
     let figures = figures::all(report);
     let figure = |name: &str| figures.iter().find(|figure| figure.name == name);
     let table = |name: &str| tables.iter().find(|table| table.name == name);
     let mut parts = Vec::new();
-    if !report.remarks.is_empty() {
+    if !report.notes.is_empty() {
         parts.push(Part {
-            id: "remarks".into(),
-            title: "Before you read the numbers".into(),
-            body: remarks(&report.remarks),
+            id: "notes".into(),
+            title: "Notes".into(),
+            body: notes(&report.notes),
         });
     }
     let order = [
@@ -115,7 +117,7 @@ fn parts(report: &Report) -> Vec<Part> {
     }
     parts.push(Part {
         id: "method".into(),
-        title: "How the numbers are made".into(),
+        title: "Method".into(),
         body: method(report),
     });
     parts
@@ -155,25 +157,26 @@ fn lead(report: &Report) -> String {
     format!("{}{runs}{games}.", counted(report.systems.len(), "system"))
 }
 
-fn remarks(remarks: &[Remark]) -> Markup {
+fn notes(notes: &[Note]) -> Markup {
     html! {
-        ul.remarks {
-            @for remark in remarks {
-                @match remark.weight {
-                    Weight::Warning => li.warning { strong { "Warning: " } (remark.text) "." },
-                    Weight::Note => li { strong { "Note: " } (remark.text) "." },
+        ul.notes {
+            @for note in notes {
+                @match note.severity {
+                    Severity::Warning => li.warning { strong { "Warning: " } (note.text) "." },
+                    Severity::Note => li { strong { "Note: " } (note.text) "." },
                 }
             }
         }
     }
 }
 
-/// Twice, for wide and for narrow screens, of which one is shown.
+/// A figure in two versions for wide and narrow screens. CSS shows one of them.
 fn draw(report: &Report, figure: &Figure) -> Markup {
     let svg = |size, suffix: &str| {
         let canvas = Canvas {
             theme: Theme::Page,
             size,
+            text_mode: TextMode::Text,
         };
         PreEscaped(figure.svg(report, canvas, &format!("{}-{suffix}", figure.name)))
     };
@@ -186,7 +189,7 @@ fn draw(report: &Report, figure: &Figure) -> Markup {
     }
 }
 
-/// A table that is wider than the screen scrolls by itself, also by keyboard.
+/// A table in a box that scrolls by pointer and keyboard if it is wider than the screen.
 fn table_in_box(table: &Table) -> Markup {
     html! {
         p.caption id={ "table-" (table.name) } { (table.caption) }
@@ -251,28 +254,28 @@ fn marked(cell: &Cell) -> Markup {
 fn method(report: &Report) -> Markup {
     html! {
         dl {
-            dt { "Human-normalised score" }
-            dd { "(score − random) / (human − random): 0 is a player that acts at random, 1 a human." }
+            dt { "Human-normalized score" }
+            dd { "(score − random) / (human − random): 0 is a random policy, 1 a human." }
             dt { "Mean, median" }
-            dd { "Of the games' means." }
+            dd { "The mean and the median over games of the mean over runs." }
             dt { "Interquartile mean (IQM)" }
-            dd { "The mean of all runs of all games without the lowest and the highest quarter." }
+            dd { "The mean of all runs of all games without the lowest and highest quarter." }
             dt { "Optimality gap" }
-            dd { "How far below human runs are on average, those above human counting as human. Lower is better." }
+            dd { "The mean amount by which runs fall short of the human score. Runs above human count as human. Lower is better." }
             dt { "Superhuman" }
-            dd { "Games with a mean above the human score." }
+            dd { "The number of games whose mean over runs is above the human score." }
             dt { "Intervals" }
             dd {
-                (tables::percent(report)) " percentile intervals of the stratified bootstrap: " (report.bootstrap.replicates)
-                " replicates, seed " (report.bootstrap.seed) ", runs drawn with replacement within each game. They tell how far other runs on the same games might come out otherwise, not other games."
+                (tables::confidence_level(report)) " percentile intervals of the stratified bootstrap: " (report.bootstrap.replicates)
+                " replicates, seed " (report.bootstrap.seed) ", runs drawn with replacement within each game. They describe the variance between runs, not between games."
             }
             dt { "Unequal numbers of runs" }
-            dd { "Every game weighs the same, and within a game every run." }
+            dd { "All games have equal weight. Within a game, all runs have equal weight." }
             dt { "Probability of improvement" }
-            dd { "The Mann-Whitney statistic of each game, averaged over games." }
+            dd { "The Mann-Whitney U statistic of each game, averaged over games." }
         }
         p {
-            "The definitions follow " cite { "Deep Reinforcement Learning at the Edge of the Statistical Precipice" } " (Agarwal et al., 2021)."
+            "Definitions follow " cite { "Deep Reinforcement Learning at the Edge of the Statistical Precipice" } " (Agarwal et al., 2021)."
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Tables for papers, with the rules of `booktabs`.
+//! Tables as LaTeX with `booktabs` rules.
 
 use crate::table::{Cell, Row, Table};
 
-/// A `table*` environment; its document needs `\usepackage{booktabs}`.
+/// The table as a `table*` environment. The document needs `\usepackage{booktabs}`.
 pub fn table(table: &Table) -> String {
     let alignment: String = (0..table.columns.len())
         .map(|column| {
@@ -68,7 +68,7 @@ fn cell(cell: &Cell) -> String {
     text
 }
 
-/// What LaTeX would read as its own, and the letters that plain LaTeX lacks.
+/// Escapes special characters, and replaces those that LaTeX lacks.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for letter in text.chars() {
@@ -96,7 +96,7 @@ mod tests {
     use crate::table::Marks;
 
     #[test]
-    fn groups_marks_and_special_letters() {
+    fn groups_marks_and_special_characters_are_written() {
         let bold = Marks {
             bold: true,
             underline: false,

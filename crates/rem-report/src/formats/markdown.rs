@@ -1,8 +1,8 @@
-//! Tables that GitHub and most editors show.
+//! Tables as GitHub-flavored Markdown.
 
 use crate::table::{Cell, Table};
 
-/// With its title and caption. Markdown has no underline of its own: `<ins>` is shown as one.
+/// The table with title and caption. Underlines are `<ins>`, because Markdown has none.
 pub fn table(table: &Table) -> String {
     let mut text = format!(
         "### {}\n\n{}\n\n",
@@ -37,8 +37,8 @@ fn cell(cell: &Cell) -> String {
     text
 }
 
-/// What Markdown would read as its own.
-pub fn escape(text: &str) -> String {
+/// Escapes special characters.
+fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for letter in text.chars() {
         match letter {
@@ -58,7 +58,7 @@ mod tests {
     use crate::table::{Marks, Row};
 
     #[test]
-    fn a_table() {
+    fn marks_and_escapes_are_written() {
         let both = Marks {
             bold: true,
             underline: true,

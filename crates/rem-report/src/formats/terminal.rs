@@ -1,19 +1,21 @@
-//! A report for the terminal: aligned columns.
+//! The report as text for the terminal.
+
+use comfy_table::{Attribute, CellAlignment};
 
 use crate::report::Report;
-use crate::table::{Cell, Row, Table};
+use crate::table::{Cell, Marks, Table};
 use crate::tables;
 
-/// How marks are shown.
+/// How the best values are marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// As bold face and underline.
+    /// With ANSI codes: bold and underlined.
     Ansi,
-    /// As `*` and `_` behind the number.
+    /// With `*` and `_` after the number.
     Plain,
 }
 
-/// The tables that fit a terminal, and the remarks. What is left out is in the files.
+/// The notes and the tables that fit a terminal.
 pub fn report(report: &Report, style: Style) -> String {
     const LEFT_OUT: [&str; 3] = ["runs", "protocols", "systems"];
     let mut text = String::new();
@@ -22,74 +24,125 @@ pub fn report(report: &Report, style: Style) -> String {
         .filter(|table| !LEFT_OUT.contains(&table.name))
     {
         text.push_str(&table(shown, style));
-        text.push_str(&wrap(&shown.caption, ROOM, ""));
+        text.push_str(&wrap(&shown.caption, LINE_LENGTH, ""));
         text.push('\n');
         if style == Style::Plain && shown.has_marks() {
             text.push_str(if report.has_two_families() {
-                "Bold is shown as *, underlined as _.\n"
+                "* stands for bold, _ for underline.\n"
             } else {
-                "Bold is shown as *.\n"
+                "* stands for bold.\n"
             });
         }
         text.push('\n');
     }
-    for remark in &report.remarks {
-        let line = format!("{}: {}", remark.weight.word(), remark.text);
-        text.push_str(&wrap(&line, ROOM, "  "));
+    for note in &report.notes {
+        let line = format!("{}: {}", note.severity.name(), note.text);
+        text.push_str(&wrap(&line, LINE_LENGTH, "  "));
         text.push('\n');
     }
     text
 }
 
-/// Letters in a line of prose.
-const ROOM: usize = 110;
+/// Maximum line length of prose.
+const LINE_LENGTH: usize = 110;
 
-pub fn table(table: &Table, style: Style) -> String {
-    let marks = match style {
-        Style::Plain if table.has_marks() => 2,
-        _ => 0,
-    };
-    // A title may be as wide as what is below it, or as a short word.
-    let titles: Vec<Vec<String>> = (0..table.columns.len())
-        .map(|column| {
-            let cells = table.rows.iter().map(|row| width(&row.cells[column].text));
-            let room = cells.max().unwrap_or(0).max(12);
-            let lines = wrap(&table.columns[column], room, "");
-            lines.lines().map(str::to_owned).collect()
-        })
+/// A table below its title.
+fn table(table: &Table, style: Style) -> String {
+    let laid_out = lay_out(table, style);
+    let widths: Vec<usize> = (laid_out.column_max_content_widths().iter())
+        .map(|width| usize::from(*width))
         .collect();
-    let widths: Vec<usize> = (0..table.columns.len())
-        .map(|column| {
-            let cells = table.rows.iter().map(|row| row.cells[column].text.as_str());
-            let all = cells.chain(titles[column].iter().map(String::as_str));
-            all.map(width).max().unwrap_or(0) + if column > 0 { marks } else { 0 }
-        })
-        .collect();
+    let rule = "─".repeat(widths.iter().sum::<usize>() + GAP * (widths.len() - 1));
     let mut text = format!("{}\n", table.title);
-    if let Some(line) = groups(table, &widths) {
-        text.push_str(&line);
-    }
-    let tallest = titles.iter().map(Vec::len).max().unwrap_or(1);
-    for index in 0..tallest {
-        let part = |lines: &Vec<String>| {
-            let from_top = (index + lines.len()).checked_sub(tallest);
-            from_top.map_or(Cell::default(), |line| lines[line].clone().into())
-        };
-        let row = Row::new(titles.iter().map(part));
-        line(&mut text, table, &widths, &row, style, marks);
-    }
-    let rule = "─".repeat(widths.iter().sum::<usize>() + 2 * (widths.len() - 1));
-    text.push_str(&format!("{rule}\n"));
-    for row in &table.rows {
+    text.extend(groups(table, &widths));
+    let lines: Vec<String> = laid_out.lines().collect();
+    let (titles, rows) = lines.split_at(lines.len() - table.rows.len());
+    let mut push = |line: &str| {
+        text.push_str(line.trim_end());
+        text.push('\n');
+    };
+    titles.iter().for_each(|line| push(line));
+    push(&rule);
+    for (row, line) in table.rows.iter().zip(rows) {
         if row.ruled {
-            text.push_str(&format!("{rule}\n"));
+            push(&rule);
         }
-        line(&mut text, table, &widths, row, style, marks);
+        push(line);
     }
     text
 }
 
-/// Headings in the middle of their columns.
+/// Spaces between columns.
+const GAP: usize = 2;
+
+/// Titles and rows in aligned columns. Every row is one line.
+fn lay_out(table: &Table, style: Style) -> comfy_table::Table {
+    let mut out = comfy_table::Table::new();
+    out.load_style(comfy_table::presets::NOTHING);
+    match style {
+        Style::Ansi => {
+            out.enforce_styling();
+            out.style_text_only();
+        }
+        Style::Plain => {
+            out.force_no_tty();
+        }
+    }
+    let marks_as_text = style == Style::Plain && table.has_marks();
+    out.set_header(titles(table, marks_as_text));
+    for row in &table.rows {
+        let cells = row.cells.iter().enumerate();
+        out.add_row(cells.map(|(column, cell)| styled(cell, marks_as_text && column > 0)));
+    }
+    for (index, column) in out.column_iter_mut().enumerate() {
+        column.set_padding((0, GAP as u16));
+        if index > 0 && table.is_numeric(index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    out
+}
+
+/// Column titles, wrapped to the width of the column or of a short word, and aligned at the bottom.
+fn titles(table: &Table, marks_as_text: bool) -> Vec<String> {
+    let wrapped = table.columns.iter().enumerate().map(|(column, title)| {
+        let cells = table.rows.iter().map(|row| width(&row.cells[column].text));
+        let title = wrap(title, cells.max().unwrap_or(0).max(12), "");
+        match marks_as_text && column > 0 {
+            // As wide as the marks below.
+            true => title.lines().map(|line| format!("{line}  ")).collect(),
+            false => title.lines().map(str::to_owned).collect(),
+        }
+    });
+    let wrapped: Vec<Vec<String>> = wrapped.collect();
+    let tallest = wrapped.iter().map(Vec::len).max().unwrap_or(1);
+    let lines = |title: &Vec<String>| "\n".repeat(tallest - title.len()) + &title.join("\n");
+    wrapped.iter().map(lines).collect()
+}
+
+/// A cell with its marks, as attributes or, with `marks_as_text`, as two characters.
+fn styled(cell: &Cell, marks_as_text: bool) -> comfy_table::Cell {
+    let Marks { bold, underline } = cell.marks;
+    if marks_as_text {
+        let marks = match (bold, underline) {
+            (false, false) => "",
+            (true, false) => "*",
+            (false, true) => "_",
+            (true, true) => "*_",
+        };
+        return comfy_table::Cell::new(format!("{}{marks:<2}", cell.text));
+    }
+    let mut styled = comfy_table::Cell::new(&cell.text);
+    if bold {
+        styled = styled.add_attribute(Attribute::Bold);
+    }
+    if underline {
+        styled = styled.add_attribute(Attribute::Underlined);
+    }
+    styled
+}
+
+/// Headings centered over their columns.
 fn groups(table: &Table, widths: &[usize]) -> Option<String> {
     if table.groups.is_empty() {
         return None;
@@ -97,64 +150,23 @@ fn groups(table: &Table, widths: &[usize]) -> Option<String> {
     let mut text = String::new();
     let mut column = 0;
     for (title, columns) in &table.groups {
-        let room = widths[column..column + columns].iter().sum::<usize>() + 2 * (columns - 1);
+        let room = widths[column..column + columns].iter().sum::<usize>() + GAP * (columns - 1);
         text.push_str(&format!("{title:^room$}  "));
         column += columns;
     }
     Some(format!("{}\n", text.trim_end()))
 }
 
-fn line(text: &mut String, table: &Table, widths: &[usize], row: &Row, style: Style, marks: usize) {
-    let mut line = String::new();
-    for (column, (cell, room)) in row.cells.iter().zip(widths).enumerate() {
-        let behind = match (marks, column) {
-            (0, _) | (_, 0) => String::new(),
-            _ => format!("{:<marks$}", marks_behind(cell)),
-        };
-        let padding = " ".repeat(room - width(&cell.text) - behind.chars().count());
-        let shown = match style {
-            Style::Ansi => ansi(cell),
-            Style::Plain => cell.text.clone(),
-        };
-        if column > 0 && table.is_numeric(column) {
-            line.push_str(&format!("{padding}{shown}{behind}  "));
-        } else {
-            line.push_str(&format!("{shown}{behind}{padding}  "));
-        }
-    }
-    text.push_str(line.trim_end());
-    text.push('\n');
-}
-
-fn marks_behind(cell: &Cell) -> &'static str {
-    match (cell.marks.bold, cell.marks.underline) {
-        (false, false) => "",
-        (true, false) => "*",
-        (false, true) => "_",
-        (true, true) => "*_",
-    }
-}
-
-fn ansi(cell: &Cell) -> String {
-    let start = match (cell.marks.bold, cell.marks.underline) {
-        (false, false) => return cell.text.clone(),
-        (true, false) => "\x1b[1m",
-        (false, true) => "\x1b[4m",
-        (true, true) => "\x1b[1;4m",
-    };
-    format!("{start}{}\x1b[0m", cell.text)
-}
-
 fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// `text` in lines of at most `room` letters, those after the first indented.
-pub fn wrap(text: &str, room: usize, indent: &str) -> String {
+/// Wraps `text` into lines of at most `max_length` characters. Lines after the first are indented.
+fn wrap(text: &str, max_length: usize, indent: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace() {
         let last = lines.last_mut().expect("there is a line");
-        if !last.trim().is_empty() && width(last) + 1 + width(word) > room {
+        if !last.trim().is_empty() && width(last) + 1 + width(word) > max_length {
             lines.push(format!("{indent}{word}"));
         } else {
             if !last.trim().is_empty() {
@@ -169,7 +181,7 @@ pub fn wrap(text: &str, room: usize, indent: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Marks;
+    use crate::table::Row;
 
     fn example() -> Table {
         let best = Marks {
@@ -197,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned() {
+    fn numbers_are_aligned_to_the_right() {
         let expected = "\
 Example
            Both
@@ -211,7 +223,7 @@ Mean     –     3.0
     }
 
     #[test]
-    fn long_titles_are_broken() {
+    fn long_titles_are_wrapped() {
         let mut long = example();
         long.columns[2] = "Controller without action inputs".into();
         let expected = "\
@@ -229,14 +241,14 @@ Pong  -1.2          20.0*_
     }
 
     #[test]
-    fn a_terminal_gets_bold_and_underline() {
+    fn ansi_style_marks_with_bold_and_underline() {
         let found = table(&example(), Style::Ansi);
-        assert!(found.contains("\x1b[1;4m20.0\x1b[0m"), "{found}");
+        assert!(found.contains("\x1b[1m\x1b[4m20.0\x1b[0m"), "{found}");
         assert!(!found.contains('*'));
     }
 
     #[test]
-    fn long_lines_are_broken() {
+    fn long_lines_are_wrapped() {
         assert_eq!(wrap("one two three", 7, "  "), "one two\n  three");
         assert_eq!(wrap("short", 80, "  "), "short");
     }

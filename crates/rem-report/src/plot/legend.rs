@@ -1,14 +1,15 @@
-//! Which line is whose.
+//! Legends of line plots.
 
 use super::font;
 use super::svg::{Anchor, Stroke, Svg};
-use super::theme::{Ink, dashes};
+use super::theme::{Color, dashes};
 
 const SAMPLE: f64 = 30.0;
 const GAP: f64 = 18.0;
 
-/// Samples of lines with names, in as many rows as they need; `y` is the top. Returns the height.
-pub fn draw(
+/// Draws a line sample and a name per entry, wrapped into rows of at most `width`, with the top left corner at
+/// `(left, y)`. Returns the height.
+pub(crate) fn draw(
     svg: &mut Svg,
     entries: &[(usize, &str)],
     (left, y): (f64, f64),
@@ -18,7 +19,7 @@ pub fn draw(
     let row = size * 1.6;
     let (mut x, mut top) = (left, y);
     for (series, name) in entries {
-        let name = font::fitted(name, size, width - SAMPLE - 6.0);
+        let name = font::truncate(name, size, width - SAMPLE - 6.0);
         let room = SAMPLE + 6.0 + font::width(&name, size);
         if x > left && x + room > left + width {
             (x, top) = (left, top + row);
@@ -26,7 +27,7 @@ pub fn draw(
         let middle = top + row / 2.0;
         let stroke = Stroke {
             dashes: dashes(*series),
-            ..Stroke::new(Ink::Series(*series), 2.5)
+            ..Stroke::new(Color::Series(*series), 2.5)
         };
         svg.line((x, middle), (x + SAMPLE, middle), stroke);
         svg.text(
@@ -34,7 +35,7 @@ pub fn draw(
             &name,
             size,
             Anchor::Start,
-            Ink::Text,
+            Color::Text,
         );
         x += room + GAP;
     }

@@ -1,37 +1,97 @@
-//! An SVG, written element by element.
+//! SVG images.
 
 use std::fmt::Write;
 
 use super::font;
-use super::theme::{Ink, Theme};
+use super::theme::{Color, Theme};
 
+/// An SVG image that is drawn element by element.
 pub struct Svg {
     width: f64,
     height: f64,
     theme: Theme,
+    text_mode: TextMode,
     body: String,
 }
 
+/// The part of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
+    /// Its start.
     Start,
+    /// Its middle.
     Middle,
+    /// Its end.
     End,
 }
 
-/// How a line looks.
+impl Anchor {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Middle => "middle",
+            Self::End => "end",
+        }
+    }
+
+    /// The fraction of the text before its position.
+    fn fraction(self) -> f64 {
+        match self {
+            Self::Start => 0.0,
+            Self::Middle => 0.5,
+            Self::End => 1.0,
+        }
+    }
+}
+
+/// How text is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TextMode {
+    /// As text elements, in a font of the viewer.
+    Text,
+    /// As outlines of the embedded font, for renderers without fonts.
+    Outlines,
+}
+
+/// Position and orientation of text.
+struct Placement {
+    x: f64,
+    y: f64,
+    anchor: Anchor,
+    is_vertical: bool,
+    has_margin: bool,
+}
+
+impl Placement {
+    fn horizontal((x, y): (f64, f64), anchor: Anchor) -> Self {
+        Self {
+            x,
+            y,
+            anchor,
+            is_vertical: false,
+            has_margin: false,
+        }
+    }
+}
+
+/// The style of a line.
 #[derive(Clone, Copy, Debug)]
 pub struct Stroke {
-    pub ink: Ink,
+    /// Color of the line.
+    pub color: Color,
+    /// Width in pixels.
     pub width: f64,
+    /// `stroke-dasharray`; empty for a solid line.
     pub dashes: &'static str,
+    /// Opacity from 0 to 1.
     pub opacity: f64,
 }
 
 impl Stroke {
-    pub fn new(ink: Ink, width: f64) -> Self {
+    /// A solid line.
+    pub fn new(color: Color, width: f64) -> Self {
         Self {
-            ink,
+            color,
             width,
             dashes: "",
             opacity: 1.0,
@@ -40,32 +100,40 @@ impl Stroke {
 }
 
 impl Svg {
-    /// The height is set by [`Svg::finish`].
+    /// An empty image. [`Svg::finish`] sets its height.
     pub fn new(width: f64, theme: Theme) -> Self {
         Self {
             width,
             height: 0.0,
             theme,
+            text_mode: TextMode::Text,
             body: String::new(),
         }
     }
 
+    /// The same image with text drawn as `text_mode`.
+    pub(crate) fn with_text_mode(self, text_mode: TextMode) -> Self {
+        Self { text_mode, ..self }
+    }
+
+    /// Draws a line between two points.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), stroke: Stroke) {
         self.path(&[from, to], stroke);
     }
 
+    /// Draws a line through points.
     pub fn path(&mut self, points: &[(f64, f64)], stroke: Stroke) {
         let Stroke {
-            ink,
+            color,
             width,
             dashes,
             opacity,
         } = stroke;
-        let colour = self.theme.colour(ink);
+        let color = self.theme.color(color);
         let points = list(points);
         let _ = write!(
             self.body,
-            r#"<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}" stroke-linejoin="round""#
+            r#"<polyline points="{points}" fill="none" stroke="{color}" stroke-width="{width}" stroke-linejoin="round""#
         );
         if !dashes.is_empty() {
             let _ = write!(self.body, r#" stroke-dasharray="{dashes}""#);
@@ -76,99 +144,130 @@ impl Svg {
         self.body.push_str("/>\n");
     }
 
-    pub fn area(&mut self, points: &[(f64, f64)], ink: Ink, opacity: f64) {
-        let (points, colour) = (list(points), self.theme.colour(ink));
+    /// Draws a filled polygon.
+    pub(crate) fn polygon(&mut self, points: &[(f64, f64)], color: Color, opacity: f64) {
+        let (points, color) = (list(points), self.theme.color(color));
         let _ = writeln!(
             self.body,
-            r#"<polygon points="{points}" fill="{colour}" fill-opacity="{opacity}"/>"#
+            r#"<polygon points="{points}" fill="{color}" fill-opacity="{opacity}"/>"#
         );
     }
 
-    pub fn bar(&mut self, (x, y): (f64, f64), (width, height): (f64, f64), ink: Ink, opacity: f64) {
-        let colour = self.theme.colour(ink);
-        let (x, y, width, height) = (short(x), short(y), short(width), short(height));
-        let _ = writeln!(
-            self.body,
-            r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="2" fill="{colour}" fill-opacity="{opacity}"/>"#
-        );
-    }
-
-    /// A ring, or a disc.
-    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, ink: Ink, filled: bool) {
-        let colour = self.theme.colour(ink);
-        let fill = if filled {
-            colour.clone()
-        } else {
-            self.theme.colour(Ink::Background)
-        };
-        let (x, y) = (short(x), short(y));
-        let _ = writeln!(
-            self.body,
-            r#"<circle cx="{x}" cy="{y}" r="{radius}" fill="{fill}" stroke="{colour}" stroke-width="2"/>"#
-        );
-    }
-
-    /// With its baseline at y.
-    pub fn text(&mut self, (x, y): (f64, f64), text: &str, size: f64, anchor: Anchor, ink: Ink) {
-        self.write_text(
-            &format!(r#"x="{}" y="{}""#, short(x), short(y)),
-            text,
-            size,
-            anchor,
-            ink,
-        );
-    }
-
-    /// On lines, which keep away from the letters.
-    pub fn text_on_lines(
+    /// Draws a filled rectangle, given its top left corner and size.
+    pub(crate) fn rect(
         &mut self,
         (x, y): (f64, f64),
+        (width, height): (f64, f64),
+        color: Color,
+        opacity: f64,
+    ) {
+        let color = self.theme.color(color);
+        let (x, y, width, height) = (rounded(x), rounded(y), rounded(width), rounded(height));
+        let _ = writeln!(
+            self.body,
+            r#"<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="2" fill="{color}" fill-opacity="{opacity}"/>"#
+        );
+    }
+
+    /// Draws a disc if `filled`, else a ring.
+    pub fn dot(&mut self, (x, y): (f64, f64), radius: f64, color: Color, filled: bool) {
+        let color = self.theme.color(color);
+        let fill = if filled {
+            color.clone()
+        } else {
+            self.theme.color(Color::Background)
+        };
+        let (x, y) = (rounded(x), rounded(y));
+        let _ = writeln!(
+            self.body,
+            r#"<circle cx="{x}" cy="{y}" r="{radius}" fill="{fill}" stroke="{color}" stroke-width="2"/>"#
+        );
+    }
+
+    /// Draws text. The baseline is at y.
+    pub fn text(
+        &mut self,
+        position: (f64, f64),
         text: &str,
         size: f64,
         anchor: Anchor,
-        ink: Ink,
+        color: Color,
     ) {
-        let halo = self.theme.colour(Ink::Background);
-        let place = format!(
-            r#"x="{}" y="{}" stroke="{halo}" stroke-width="3" stroke-linejoin="round" paint-order="stroke""#,
-            short(x),
-            short(y)
-        );
-        self.write_text(&place, text, size, anchor, ink);
+        let placement = Placement::horizontal(position, anchor);
+        self.write_text(&placement, text, size, color);
     }
 
-    /// From below to above, with its middle at the point.
-    pub fn upright_text(&mut self, (x, y): (f64, f64), text: &str, size: f64, ink: Ink) {
-        let place = format!(
-            r#"transform="translate({} {}) rotate(-90)""#,
-            short(x),
-            short(y)
-        );
-        self.write_text(&place, text, size, Anchor::Middle, ink);
-    }
-
-    fn write_text(&mut self, place: &str, text: &str, size: f64, anchor: Anchor, ink: Ink) {
-        let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+    /// Draws text with a margin in the background color, to be readable on top of lines.
+    pub(crate) fn text_over_lines(
+        &mut self,
+        position: (f64, f64),
+        text: &str,
+        size: f64,
+        anchor: Anchor,
+        color: Color,
+    ) {
+        let placement = Placement {
+            has_margin: true,
+            ..Placement::horizontal(position, anchor)
         };
-        let (colour, text) = (self.theme.colour(ink), escape(text));
-        let _ = writeln!(
-            self.body,
-            r#"<text {place} font-size="{size}" text-anchor="{anchor}" fill="{colour}">{text}</text>"#
-        );
+        self.write_text(&placement, text, size, color);
     }
 
-    /// The whole, under a name and a description for those who do not see it. On a page names must differ from those
-    /// of other figures: `id` is put before them.
+    /// Draws text that runs upwards, centered at `position`.
+    pub fn vertical_text(&mut self, position: (f64, f64), text: &str, size: f64, color: Color) {
+        let placement = Placement {
+            is_vertical: true,
+            ..Placement::horizontal(position, Anchor::Middle)
+        };
+        self.write_text(&placement, text, size, color);
+    }
+
+    fn write_text(&mut self, placement: &Placement, text: &str, size: f64, color: Color) {
+        let color = self.theme.color(color);
+        let (x, y) = (rounded(placement.x), rounded(placement.y));
+        let margin = match placement.has_margin {
+            true => format!(
+                r#" stroke="{}" stroke-width="3" stroke-linejoin="round" paint-order="stroke""#,
+                self.theme.color(Color::Background)
+            ),
+            false => String::new(),
+        };
+        let _ = match self.text_mode {
+            TextMode::Text => {
+                let position = match placement.is_vertical {
+                    true => format!(r#"transform="translate({x} {y}) rotate(-90)""#),
+                    false => format!(r#"x="{x}" y="{y}""#),
+                };
+                let (anchor, text) = (placement.anchor.name(), escape(text));
+                writeln!(
+                    self.body,
+                    r#"<text {position}{margin} font-size="{size}" text-anchor="{anchor}" fill="{color}">{text}</text>"#
+                )
+            }
+            TextMode::Outlines => {
+                let (data, width) = font::outlines(text, size);
+                let back = rounded(-width * placement.anchor.fraction());
+                let turn = if placement.is_vertical {
+                    " rotate(-90)"
+                } else {
+                    ""
+                };
+                writeln!(
+                    self.body,
+                    r#"<path transform="translate({x} {y}){turn} translate({back} 0)"{margin} fill="{color}" d="{data}"/>"#
+                )
+            }
+        };
+    }
+
+    /// The image as SVG, with a title and a description for screen readers. `id` makes their ids unique on a page.
     pub fn finish(mut self, height: f64, id: &str, title: &str, description: &str) -> String {
         self.height = height;
-        let (width, height) = (short(self.width), short(self.height));
+        let (width, height) = (rounded(self.width), rounded(self.height));
         let (title, description) = (escape(title), escape(description));
         let families = font::FAMILIES;
         let head = match self.theme {
-            // As wide as there is room, at most as it was made for.
+            // Scales down with the page, up to its own width.
             Theme::Page => format!(
                 r#"class="plot" viewBox="0 0 {width} {height}" style="max-width:{width}px""#
             ),
@@ -176,16 +275,16 @@ impl Svg {
                 r#"xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}""#
             ),
         };
-        let ground = match self.theme {
+        let background = match self.theme {
             Theme::Page => String::new(),
             Theme::Light | Theme::Dark => {
-                let colour = self.theme.colour(Ink::Background);
-                format!(r#"<rect width="{width}" height="{height}" fill="{colour}"/>"#)
+                let color = self.theme.color(Color::Background);
+                format!(r#"<rect width="{width}" height="{height}" fill="{color}"/>"#)
             }
         };
         format!(
             "<svg {head} role=\"img\" aria-labelledby=\"{id}-title {id}-description\" font-family=\"{families}\">\n\
-             <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-description\">{description}</desc>\n{ground}\n{}</svg>\n",
+             <title id=\"{id}-title\">{title}</title>\n<desc id=\"{id}-description\">{description}</desc>\n{background}\n{}</svg>\n",
             self.body
         )
     }
@@ -194,13 +293,13 @@ impl Svg {
 fn list(points: &[(f64, f64)]) -> String {
     let points: Vec<_> = points
         .iter()
-        .map(|(x, y)| format!("{},{}", short(*x), short(*y)))
+        .map(|(x, y)| format!("{},{}", rounded(*x), rounded(*y)))
         .collect();
     points.join(" ")
 }
 
-/// Hundredths of a pixel are enough.
-fn short(number: f64) -> String {
+/// Rounded to hundredths of a pixel, without trailing zeros.
+fn rounded(number: f64) -> String {
     let text = format!("{number:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" {
@@ -222,10 +321,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_short_and_text_is_escaped() {
-        assert_eq!([short(1.0), short(-0.001), short(2.504)], ["1", "0", "2.5"]);
+    fn numbers_are_rounded_and_text_is_escaped() {
+        assert_eq!(
+            [rounded(1.0), rounded(-0.001), rounded(2.504)],
+            ["1", "0", "2.5"]
+        );
         let mut svg = Svg::new(100.0, Theme::Light);
-        svg.text((1.0, 2.0), "a<b> & \"c\"", 12.0, Anchor::End, Ink::Text);
+        svg.text((1.0, 2.0), "a<b> & \"c\"", 12.0, Anchor::End, Color::Text);
         let whole = svg.finish(50.0, "x", "T & t", "D");
         assert!(
             whole.contains("a&lt;b&gt; &amp; &quot;c&quot;</text>"),

@@ -1,29 +1,36 @@
-//! Colours, for paper, for dark screens, and for a page that follows the reader's choice.
+//! Colors of figures and pages.
 
-/// Where a figure is looked at.
+/// The color scheme of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Theme {
+    /// Light background, for print.
     Light,
+    /// Dark background.
     Dark,
-    /// Colours are the page's variables, see [`variables`].
+    /// On a page that follows the preference of the user. Colors are CSS variables.
     Page,
 }
 
+/// A color by its role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ink {
+pub enum Color {
+    /// The background.
     Background,
+    /// Text and reference lines.
     Text,
-    /// Of axes and their numbers.
+    /// Axes and their labels.
     Muted,
+    /// Grid lines.
     Grid,
-    /// Of links on the page.
+    /// Links.
     Link,
-    /// Of a system; there are so many colours that these repeat, with other dashes.
+    /// The line of a series. Colors repeat after eight series, with other dashes.
     Series(usize),
 }
 
-/// Eight colours of which no two look alike to people with any of the common kinds of colour blindness, and which stand
-/// out from their background: found by a search for the largest of smallest distances, which the test below measures.
+/// Eight colors that are distinct with all common kinds of color blindness and have enough contrast to the background. A
+/// search maximized their smallest distance, which the test below measures. `rem-web/assets/styles/theme.css` has the
+/// same colors.
 const LIGHT: [&str; 8] = [
     "#093698", "#e46d00", "#7f9563", "#b781a8", "#513701", "#0f94f0", "#111111", "#800055",
 ];
@@ -31,7 +38,7 @@ const DARK: [&str; 8] = [
     "#4565fe", "#fa9f25", "#12be6a", "#a384de", "#836200", "#b8ddff", "#ffefcc", "#c9307c",
 ];
 
-/// Dashes of lines, so that nobody needs colours to tell them apart.
+/// Dashes of lines, which distinguish series without color.
 const DASHES: [&str; 8] = [
     "",
     "7 3",
@@ -44,9 +51,10 @@ const DASHES: [&str; 8] = [
 ];
 
 impl Theme {
-    pub fn colour(self, ink: Ink) -> String {
+    /// The color as CSS.
+    pub fn color(self, color: Color) -> String {
         let (series, [background, text, muted, grid, link]) = match self {
-            Self::Page => return format!("var(--{})", variable(ink)),
+            Self::Page => return format!("var(--{})", variable(color)),
             Self::Light => (
                 LIGHT,
                 ["#ffffff", "#1a1a1a", "#555555", "#dddddd", "#093698"],
@@ -56,40 +64,48 @@ impl Theme {
                 ["#14171c", "#eaeaea", "#a9adb3", "#363b43", "#8fb4ff"],
             ),
         };
-        match ink {
-            Ink::Background => background,
-            Ink::Text => text,
-            Ink::Muted => muted,
-            Ink::Grid => grid,
-            Ink::Link => link,
-            Ink::Series(index) => series[index % series.len()],
+        match color {
+            Color::Background => background,
+            Color::Text => text,
+            Color::Muted => muted,
+            Color::Grid => grid,
+            Color::Link => link,
+            Color::Series(index) => series[index % series.len()],
         }
         .into()
     }
 }
 
-pub fn dashes(series: usize) -> &'static str {
+/// The `stroke-dasharray` of a series.
+pub(crate) fn dashes(series: usize) -> &'static str {
     DASHES[(series + series / LIGHT.len()) % DASHES.len()]
 }
 
-fn variable(ink: Ink) -> String {
-    match ink {
-        Ink::Background => "background".into(),
-        Ink::Text => "text".into(),
-        Ink::Muted => "muted".into(),
-        Ink::Grid => "grid".into(),
-        Ink::Link => "link".into(),
-        Ink::Series(index) => format!("series-{}", index % LIGHT.len()),
+fn variable(color: Color) -> String {
+    match color {
+        Color::Background => "background".into(),
+        Color::Text => "text".into(),
+        Color::Muted => "muted".into(),
+        Color::Grid => "grid".into(),
+        Color::Link => "link".into(),
+        Color::Series(index) => format!("series-{}", index % LIGHT.len()),
     }
 }
 
-/// The declarations of a theme's colours in CSS.
-pub fn variables(theme: Theme) -> String {
-    let series = (0..LIGHT.len()).map(Ink::Series);
-    let inks = [Ink::Background, Ink::Text, Ink::Muted, Ink::Grid, Ink::Link]
-        .into_iter()
-        .chain(series);
-    inks.map(|ink| format!("--{}:{};", variable(ink), theme.colour(ink)))
+/// CSS declarations of the colors of a theme.
+pub(crate) fn variables(theme: Theme) -> String {
+    let series = (0..LIGHT.len()).map(Color::Series);
+    let colors = [
+        Color::Background,
+        Color::Text,
+        Color::Muted,
+        Color::Grid,
+        Color::Link,
+    ]
+    .into_iter()
+    .chain(series);
+    colors
+        .map(|color| format!("--{}:{};", variable(color), theme.color(color)))
         .collect()
 }
 
@@ -98,9 +114,9 @@ mod tests {
     use super::*;
 
     /// Linear light, red green blue.
-    fn linear(colour: &str) -> [f64; 3] {
+    fn linear(color: &str) -> [f64; 3] {
         [1, 3, 5].map(|start| {
-            let byte = u8::from_str_radix(&colour[start..start + 2], 16).unwrap();
+            let byte = u8::from_str_radix(&color[start..start + 2], 16).unwrap();
             let value = f64::from(byte) / 255.0;
             if value <= 0.04045 {
                 value / 12.92
@@ -147,8 +163,8 @@ mod tests {
         ]
     }
 
-    /// What people see who lack one kind of cone, by the matrices of Machado, Oliveira and Fernandes (2009).
-    const EYES: [[[f64; 3]; 3]; 4] = [
+    /// Normal vision, protanopia, deuteranopia and tritanopia, by Machado, Oliveira and Fernandes (2009).
+    const VISIONS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [
             [0.152286, 1.052583, -0.204868],
@@ -167,9 +183,9 @@ mod tests {
         ],
     ];
 
-    fn seen(eye: &[[f64; 3]; 3], colour: &str) -> [f64; 3] {
-        let rgb = linear(colour);
-        lab(eye.map(|row| {
+    fn perceived(vision: &[[f64; 3]; 3], color: &str) -> [f64; 3] {
+        let rgb = linear(color);
+        lab(vision.map(|row| {
             row.iter()
                 .zip(rgb)
                 .map(|(a, b)| a * b)
@@ -179,20 +195,20 @@ mod tests {
     }
 
     #[test]
-    fn no_two_colours_look_alike_to_anyone() {
+    fn colors_are_distinct_with_any_color_blindness() {
         let mut worst: Vec<(f64, String)> = Vec::new();
         for series in [LIGHT, DARK] {
-            for (number, eye) in EYES.iter().enumerate() {
+            for (number, vision) in VISIONS.iter().enumerate() {
                 for (index, a) in series.iter().enumerate() {
                     for b in &series[index + 1..] {
-                        let (one, other) = (seen(eye, a), seen(eye, b));
-                        let apart = one
+                        let (one, other) = (perceived(vision, a), perceived(vision, b));
+                        let distance = one
                             .iter()
                             .zip(other)
                             .map(|(a, b)| (a - b).powi(2))
                             .sum::<f64>()
                             .sqrt();
-                        worst.push((apart, format!("{a} and {b} to eye {number}")));
+                        worst.push((distance, format!("{a} and {b}, vision {number}")));
                     }
                 }
             }
@@ -202,26 +218,28 @@ mod tests {
     }
 
     #[test]
-    fn everything_stands_out_from_its_background() {
+    fn colors_have_contrast_with_the_background() {
         for theme in [Theme::Light, Theme::Dark] {
-            let against = |ink| contrast(&theme.colour(ink), &theme.colour(Ink::Background));
+            let against = |color| contrast(&theme.color(color), &theme.color(Color::Background));
             assert!(
-                against(Ink::Text) > 7.0 && against(Ink::Muted) > 4.5 && against(Ink::Link) > 4.5,
+                against(Color::Text) > 7.0
+                    && against(Color::Muted) > 4.5
+                    && against(Color::Link) > 4.5,
                 "{theme:?}"
             );
             for series in 0..8 {
-                let found = against(Ink::Series(series));
+                let found = against(Color::Series(series));
                 assert!(found > 3.0, "{theme:?} {series}: {found}");
             }
         }
     }
 
     #[test]
-    fn systems_beyond_the_colours_have_other_dashes() {
-        let look = |series| (Theme::Light.colour(Ink::Series(series)), dashes(series));
-        let mut looks: Vec<_> = (0..16).map(look).collect();
-        looks.sort();
-        looks.dedup();
-        assert_eq!(looks.len(), 16);
+    fn series_with_equal_colors_have_different_dashes() {
+        let style = |series| (Theme::Light.color(Color::Series(series)), dashes(series));
+        let mut styles: Vec<_> = (0..16).map(style).collect();
+        styles.sort();
+        styles.dedup();
+        assert_eq!(styles.len(), 16);
     }
 }

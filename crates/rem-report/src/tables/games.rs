@@ -1,4 +1,4 @@
-//! Games that are in no aggregate.
+//! Games that are not part of the aggregates.
 
 use rem_stats::{Distribution, Game};
 
@@ -7,7 +7,7 @@ use crate::run::{GameName, Run};
 use crate::system::System;
 use crate::table::{Cell, Row, Table};
 
-/// Games of the benchmark that one of the user's systems has, and not all systems.
+/// Games of the benchmark that a system of the user has, but not all systems.
 pub fn further(report: &Report) -> Table {
     let on_benchmark: Vec<_> = report
         .systems
@@ -43,8 +43,8 @@ pub fn further(report: &Report) -> Table {
     let names = on_benchmark.iter().map(|system| system.name.clone());
     Table {
         name: "further-games",
-        title: "Further games".into(),
-        caption: "Games of the benchmark that not all systems have: mean scores, in no aggregate."
+        title: "Games that not all systems have".into(),
+        caption: "Mean scores on games of the benchmark that some systems lack. These games are not part of the aggregates."
             .into(),
         groups: Vec::new(),
         columns: ["Game", "Random", "Human"]
@@ -56,7 +56,7 @@ pub fn further(report: &Report) -> Table {
     }
 }
 
-/// Games that no human score is known of.
+/// Games without a human score.
 pub fn other(report: &Report) -> Table {
     let mut rows = Vec::new();
     for system in &report.systems {
@@ -77,7 +77,7 @@ pub fn other(report: &Report) -> Table {
     Table {
         name: "other-games",
         title: "Games without a human score".into(),
-        caption: "Raw scores of finished runs; SD is that of the sample. Random and scripted players as in the runs' protocols."
+        caption: "Raw scores of finished runs. SD is the sample standard deviation. Random and scripted policies are evaluated by the protocol of the runs."
             .into(),
         groups: Vec::new(),
         columns: ["Game", "System", "Runs", "Mean", "SD", "Lowest", "Highest", "Random", "Scripted"]
@@ -98,7 +98,7 @@ fn row(system: &System, game: &GameName) -> Option<Row> {
         return None;
     }
     let scored = Distribution::of(&scores);
-    // The random player differs a little from seed to seed.
+    // The score of the random policy depends on the seed.
     let mean_of = |key| {
         let values: Vec<f64> = runs
             .iter()

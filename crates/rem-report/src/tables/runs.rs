@@ -1,11 +1,11 @@
-//! The user's runs and what their scores mean.
+//! The runs of the user and their protocols.
 
 use crate::protocol::Protocol;
 use crate::report::Report;
 use crate::system::System;
 use crate::table::{Cell, Row, Table};
 
-/// The distinct protocols of all runs, each with its letter: what follows from the game is left out.
+/// The distinct protocols of all runs, without values that are determined by the game. Tables name them by letters.
 fn distinct(report: &Report) -> Vec<&Protocol> {
     let mut distinct: Vec<&Protocol> = Vec::new();
     for run in report.systems.iter().flat_map(System::runs) {
@@ -25,6 +25,7 @@ fn letter(index: usize) -> String {
     }
 }
 
+/// All runs with score and protocol.
 pub fn runs(report: &Report) -> Table {
     let distinct = distinct(report);
     let mut rows = Vec::new();
@@ -54,13 +55,14 @@ pub fn runs(report: &Report) -> Table {
     Table {
         name: "runs",
         title: "Runs".into(),
-        caption: "Each run with its final score (a dash: not finished), the steps of its last evaluation, the random player by its protocol, and the protocol itself.".into(),
+        caption: "Final score of each run (a dash if it is not finished), environment steps at its last evaluation, score of a random policy, and protocol.".into(),
         groups: Vec::new(),
         columns: ["Run", "System", "Game", "Seed", "Score", "Steps", "Random", "Protocol"].map(str::to_owned).into(),
         rows,
     }
 }
 
+/// The settings of each distinct protocol.
 pub fn protocols(report: &Report) -> Table {
     let distinct = distinct(report);
     let rows = Protocol::keys(distinct.iter().copied())
@@ -75,7 +77,7 @@ pub fn protocols(report: &Report) -> Table {
     Table {
         name: "protocols",
         title: "Protocols".into(),
-        caption: "What the scores of the runs mean; what follows from the game is left out.".into(),
+        caption: "Settings of the runs, without those that are determined by the game.".into(),
         groups: Vec::new(),
         columns: ["Setting".to_owned()].into_iter().chain(letters).collect(),
         rows: rows.collect(),

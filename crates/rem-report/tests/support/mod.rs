@@ -1,5 +1,5 @@
-//! Runs as `rem train` leaves them, as far as a report reads them.
-#![allow(dead_code)] // each test file uses its own part
+//! Run directories with the files that a report reads.
+#![allow(dead_code)] // not every test uses every item
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rem_report::{Report, Request};
 use serde_json::{Value, json};
 
-/// A run to be written.
+/// A run to write to disk.
 pub struct Run<'a> {
     pub game: &'a str,
     pub seed: u64,
@@ -54,9 +54,9 @@ pub fn runs(place: &Path) -> PathBuf {
     let dir = place.join("ours");
     for (game, human) in [("pong", 14.6), ("boxing", 12.1), ("ms_pacman", 6951.6)] {
         for seed in 1..=3 {
-            let share = 0.2 + 0.2 * seed as f64;
+            let fraction = 0.2 + 0.2 * seed as f64;
             let evaluations: Vec<_> = (1..=5)
-                .map(|n| (n * 20_000, human * share * n as f64 / 5.0))
+                .map(|n| (n * 20_000, human * fraction * n as f64 / 5.0))
                 .collect();
             let run = Run {
                 game,
@@ -80,7 +80,7 @@ pub fn runs(place: &Path) -> PathBuf {
     dir
 }
 
-/// With few replicates, for what does not look at intervals.
+/// A report with few replicates, for tests that do not check intervals.
 pub fn quick(inputs: &[&Path], against: &[&str]) -> rem_report::Result<Report> {
     let request = Request {
         inputs: inputs.iter().map(|path| path.to_path_buf()).collect(),

@@ -1,53 +1,59 @@
-//! What a page can ask a session for.
+//! The commands of a play session, in JSON.
 
 use serde::Deserialize;
 
-/// What a page can ask for.
+/// A command of the page.
 #[derive(Debug, Deserialize)]
-#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
-    /// A new beginning.
-    Start { place: Place, world: Kind },
-    /// A step with this action, or with the agent's own.
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Command {
+    /// Starts a new timeline.
+    Start { from: StartFrom, world: World },
+    /// Takes a step with this action, or with one sampled from the policy.
     Step {
         action: Option<usize>,
         temperature: f32,
     },
-    /// To a moment that was, to go on from there.
-    Go { moment: u64 },
-    /// On from here in a dream that has seen only the last few observations: out of the real game, or with a fresh
-    /// memory.
+    /// Moves to a node of the timeline. The next step starts a branch there.
+    Goto { node: u64 },
+    /// Continues in a dream whose memory holds only the last observations. Leaves the real environment, or resets the
+    /// memory of the current dream.
     Dream,
-    /// The likeliest codes at a place of the present observation.
-    Token { place: usize },
-    /// The way here as a file, from a moment on.
+    /// The most likely codes at a position of the current observation.
+    Token { position: usize },
+    /// Saves the steps from a node to the current one as a file.
     Save {
-        kind: FileKind,
+        format: FileFormat,
         from: Option<u64>,
         frame_ms: u32,
     },
 }
 
+/// The environment to act in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub(crate) enum World {
+    /// The real environment.
     Real,
+    /// The world model.
     Dream,
 }
 
-/// Where to begin.
+/// The first observation of a timeline.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Place {
-    /// A step of an episode of the replay. There is no real game to go on with from there.
+pub(crate) enum StartFrom {
+    /// A step of a replay episode. Only a dream can start there: the replay has no environment state.
     Episode { number: usize, step: usize },
-    /// A new game.
-    Game { seed: u64 },
+    /// A reset of the environment.
+    Reset { seed: u64 },
 }
 
+/// The format of a saved episode.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum FileKind {
+pub(crate) enum FileFormat {
+    /// An animation of the frames.
     Gif,
+    /// NumPy arrays of frames, actions and rewards.
     Npz,
 }

@@ -1,359 +1,365 @@
-//! A session at the console: commands in, moments out.
+//! A play session: executes commands and extends the timeline.
 
-mod answers;
+mod responses;
 
 use std::path::Path;
 
 use burn::tensor::{Int, Tensor};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rem::actor_critic::ControllerState;
-use rem::config::{Architecture, BurnInInputs};
+use rem::config::Architecture;
+use rem::data::replay::archive::Archive;
 use rem::env::{Env, Outcome};
-use rem::evaluate::test_env;
 use rem::imagination::burn_in;
-use rem::replay::archive::Archive;
+use rem::model::actor_critic::ControllerState;
+use rem::train::evaluate::test_env;
 
-use super::command::{Command, Kind, Place};
-use super::timeline::{Live, Moment, Timeline, World};
-use crate::error::Failure;
-use crate::library::replay;
-use crate::mind::{self, Drawing, Mind, dream};
+use super::command::{Command, StartFrom, World};
+use super::timeline::{Node, State, Timeline, WorldState};
+use crate::error::ApiError;
+use crate::inference::{InferenceAgent, Predictions, Sampler, dream, softmax};
+use crate::run::replay;
 
-pub struct Session<'m> {
-    mind: &'m Mind,
+/// The state of a play session.
+pub(crate) struct Session<'a> {
+    agent: &'a InferenceAgent,
     archive: Archive,
-    timeline: Timeline<'m>,
+    timeline: Timeline<'a>,
     env: Option<Box<dyn Env>>,
-    /// The moment that the environment is at.
-    env_at: Option<u64>,
+    /// The node that the environment is at.
+    env_node: Option<u64>,
     rng: ChaCha8Rng,
 }
 
-/// What came of a step, before the controller has seen it.
-struct Arrival<'m> {
+/// The result of a step in either world, before the controller observes it.
+struct Transition<'a> {
     action: u8,
     reward: f32,
     outcome: Outcome,
     frame: Vec<u8>,
     tokens: Vec<u16>,
-    odds: Option<mind::Odds>,
-    world: World<'m>,
+    predictions: Option<Predictions>,
+    world: WorldState<'a>,
 }
 
-impl<'m> Session<'m> {
-    pub fn new(mind: &'m Mind, run: &Path) -> Self {
+impl<'a> Session<'a> {
+    /// A session with this agent. Dreams may start from the replay of `run`.
+    pub fn new(agent: &'a InferenceAgent, run: &Path) -> Self {
         Self {
-            mind,
+            agent,
             archive: replay(run),
             timeline: Timeline::default(),
             env: None,
-            env_at: None,
+            env_node: None,
             rng: ChaCha8Rng::seed_from_u64(0),
         }
     }
 
-    /// Does what is asked and answers with an envelope.
-    pub fn obey(&mut self, command: Command) -> Result<Vec<u8>, Failure> {
+    /// Executes a command and returns the message for the page.
+    pub fn handle(&mut self, command: Command) -> Result<Vec<u8>, ApiError> {
         match command {
-            Command::Start { place, world } => self.start(place, world)?,
+            Command::Start { from, world } => self.start(from, world)?,
             Command::Step {
                 action,
                 temperature,
             } => self.step(action, temperature)?,
-            Command::Go { moment } => {
-                if !self.timeline.go(moment) {
-                    return Err(Failure::Missing("such moment any more".into()));
+            Command::Goto { node } => {
+                if !self.timeline.goto(node) {
+                    return Err(ApiError::NotFound(format!("node {node}")));
                 }
             }
-            Command::Dream => self.dream_on()?,
-            Command::Token { place } => return self.alternatives(place),
+            Command::Dream => self.dream_from_current()?,
+            Command::Token { position } => return self.token_alternatives(position),
             Command::Save {
-                kind,
+                format,
                 from,
                 frame_ms,
-            } => return self.save(kind, from, frame_ms),
+            } => return self.save(format, from, frame_ms),
         }
-        self.show()
+        self.current_state()
     }
 
-    fn start(&mut self, place: Place, world: Kind) -> Result<(), Failure> {
+    fn start(&mut self, from: StartFrom, world: World) -> Result<(), ApiError> {
         self.timeline = Timeline::default();
-        match place {
-            Place::Game { seed } => {
+        match from {
+            StartFrom::Reset { seed } => {
                 self.rng = ChaCha8Rng::seed_from_u64(seed);
-                self.start_game(seed)?;
-                if world == Kind::Dream {
-                    // The dream wants to see as much as it did in training.
-                    for _ in 1..self.mind.world_model.context() {
+                self.reset_env(seed)?;
+                if world == World::Dream {
+                    // The context of a dream is as long as in training.
+                    for _ in 1..self.agent.world_model.context() {
                         self.step(Some(0), 1.0)?;
                     }
                 }
             }
-            Place::Episode { number, step } => {
-                if world == Kind::Real {
-                    let reason = "a step of the replay is a memory: only a dream can go on from it";
-                    return Err(Failure::Asked(reason.into()));
+            StartFrom::Episode { number, step } => {
+                if world == World::Real {
+                    let reason = "only a dream can start from a replay episode";
+                    return Err(ApiError::BadRequest(reason.into()));
                 }
                 self.rng = ChaCha8Rng::seed_from_u64(0);
                 return self.start_in_episode(number, step);
             }
         }
         match world {
-            Kind::Real => Ok(()),
-            Kind::Dream => self.dream_on(),
+            World::Real => Ok(()),
+            World::Dream => self.dream_from_current(),
         }
     }
 
-    fn start_game(&mut self, seed: u64) -> Result<(), Failure> {
-        let mut env = test_env(&self.mind.config.env, seed)?;
+    fn reset_env(&mut self, seed: u64) -> Result<(), ApiError> {
+        let mut env = test_env(&self.agent.config.env, seed)?;
         let frame = env.reset();
-        let world = World::Real(env.snapshot());
-        let tokens = self.mind.see(std::slice::from_ref(&frame));
-        let before = self.mind.player.actor_critic.initial_state(1);
+        let world = WorldState::Real(env.snapshot());
+        let tokens = self.agent.tokenize(std::slice::from_ref(&frame));
+        let before = self.agent.player.actor_critic.initial_state(1);
         let controller = self.observe(&tokens, before);
-        let id = self.timeline.push(Moment {
-            live: Some(Live { world, controller }),
-            ..memory(None, 0, frame, tokens)
+        let id = self.timeline.push(Node {
+            state: Some(State { world, controller }),
+            ..observation(None, 0, frame, tokens)
         });
         self.env = Some(env);
-        self.env_at = Some(id);
+        self.env_node = Some(id);
         Ok(())
     }
 
-    /// The context of the dream, and before it what warms the controller, are read from the replay.
-    fn start_in_episode(&mut self, number: usize, step: usize) -> Result<(), Failure> {
-        self.mind.fits(&self.archive)?;
-        let context = self.mind.world_model.context();
-        let burn_in = self.mind.config.actor_critic.burn_in;
-        let warm = burn_in.max(context - 1).min(step);
-        let lived = self
+    /// Reads the context of the dream and the burn-in of the controller from the replay.
+    fn start_in_episode(&mut self, number: usize, step: usize) -> Result<(), ApiError> {
+        self.agent.check_frame_size(&self.archive)?;
+        let context = self.agent.world_model.context();
+        let burn_in = self.agent.config.actor_critic.burn_in;
+        let before = burn_in.max(context - 1).min(step);
+        let segment = self
             .archive
-            .read(number, step - warm..step.saturating_add(1))?;
-        let lived = lived.filter(|lived| lived.frames.len() == warm + 1);
-        let missing = || Failure::Missing(format!("step {step} in episode {number}"));
-        let lived = lived.ok_or_else(missing)?;
-        let k = self.mind.config.tokens_per_obs();
-        let tokens = self.mind.see(&lived.frames);
-        let before = self.warmed(&tokens[..warm * k], &lived.actions[..warm]);
-        let first = (warm + 1).saturating_sub(context);
+            .read(number, step - before..step.saturating_add(1))?;
+        let segment = segment.filter(|segment| segment.frames.len() == before + 1);
+        let segment = segment
+            .ok_or_else(|| ApiError::NotFound(format!("step {step} of replay episode {number}")))?;
+        let k = self.agent.config.tokens_per_obs();
+        let tokens = self.agent.tokenize(&segment.frames);
+        let controller = self.burned_in(&tokens[..before * k], &segment.actions[..before]);
+        let first = (before + 1).saturating_sub(context);
         let mut parent = None;
-        for t in first..=warm {
-            let frame = lived.frames[t].clone();
-            let mut moment = memory(parent, t - first, frame, tokens[t * k..][..k].to_vec());
-            moment.action = (t > first).then(|| lived.actions[t - 1]);
-            parent = Some(self.timeline.push(moment));
+        for t in first..=before {
+            let frame = segment.frames[t].clone();
+            let mut node = observation(parent, t - first, frame, tokens[t * k..][..k].to_vec());
+            node.action = (t > first).then(|| segment.actions[t - 1]);
+            parent = Some(self.timeline.push(node));
         }
-        let controller = self.observe(&tokens[warm * k..], before);
-        self.dream_with(controller)
+        let controller = self.observe(&tokens[before * k..], controller);
+        self.start_dream(controller)
     }
 
-    /// The controller's state after these observations and actions.
-    fn warmed(&self, tokens: &[u16], actions: &[u8]) -> ControllerState {
-        let (mind, steps) = (self.mind, actions.len());
-        let controller = &mind.player.actor_critic;
+    /// The controller's state after burn-in with these observations and actions.
+    fn burned_in(&self, tokens: &[u16], actions: &[u8]) -> ControllerState {
+        let (agent, steps) = (self.agent, actions.len());
+        let controller = &agent.player.actor_critic;
         if steps == 0 {
             return controller.initial_state(1);
         }
-        let tokens: Tensor<3, Int> = mind.ints(tokens).reshape([1, steps, tokens.len() / steps]);
+        let tokens: Tensor<3, Int> = agent.ints(tokens).reshape([1, steps, tokens.len() / steps]);
         burn_in(
             controller,
-            &mind.player.tokenizer,
+            &agent.player.tokenizer,
             tokens,
-            mind.ints(actions).reshape([1, steps]),
-            Tensor::ones([1, steps], &mind.device),
-            BurnInInputs::ObservationsAndActions,
+            agent.ints(actions).reshape([1, steps]),
+            Tensor::ones([1, steps], &agent.device),
+            true,
         )
     }
 
     fn observe(&self, tokens: &[u16], before: ControllerState) -> ControllerState {
-        let player = &self.mind.player;
-        let tokens: Tensor<2, Int> = self.mind.ints(tokens).reshape([1, tokens.len()]);
-        let view = player.actor_critic.view(&player.tokenizer, tokens);
+        let player = &self.agent.player;
+        let tokens: Tensor<2, Int> = self.agent.ints(tokens).reshape([1, tokens.len()]);
+        let view = player.actor_critic.encoder_input(&player.tokenizer, tokens);
         player.actor_critic.observe(view, before)
     }
 
-    /// What it takes to go on from here. A game that is over is over; a dream only says so.
-    fn live(&self) -> Result<(u64, &Moment<'m>, &Live<'m>), Failure> {
-        let asked = |reason: &str| Failure::Asked(reason.into());
-        let here = self.timeline.here();
-        let (id, moment) = here.ok_or_else(|| asked("start first"))?;
-        if moment.is_over() && !moment.dreamt {
-            return Err(asked("the game is over: go back some steps, or start anew"));
+    /// The current node and its state. A real episode cannot continue after its end; a dream can.
+    fn resumable(&self) -> Result<(u64, &Node<'a>, &State<'a>), ApiError> {
+        let bad_request = |reason: &str| ApiError::BadRequest(reason.into());
+        let current = self.timeline.current();
+        let (id, node) = current.ok_or_else(|| bad_request("the session has not started"))?;
+        if node.is_over() && !node.imagined {
+            return Err(bad_request("the episode is over; go back or start again"));
         }
-        let live = moment.live.as_ref();
-        let reason = "too long ago, or seen before the dream began: one cannot go on from here";
-        Ok((id, moment, live.ok_or_else(|| asked(reason))?))
+        let state = node.state.as_ref();
+        let reason = "cannot continue from here: this step has no saved state";
+        Ok((id, node, state.ok_or_else(|| bad_request(reason))?))
     }
 
-    /// On from here in a dream that has seen the last observations of the way here and nothing else.
-    fn dream_on(&mut self) -> Result<(), Failure> {
-        let (_, _, live) = self.live()?;
-        let controller = live.controller.clone();
-        self.dream_with(controller)
+    /// Continues in a dream whose memory holds only the last observations.
+    fn dream_from_current(&mut self) -> Result<(), ApiError> {
+        let (_, _, state) = self.resumable()?;
+        let controller = state.controller.clone();
+        self.start_dream(controller)
     }
 
-    /// The present moment once more, from now on in a dream.
-    fn dream_with(&mut self, controller: ControllerState) -> Result<(), Failure> {
-        let mind = self.mind;
-        let here = self.timeline.here();
-        let (id, moment) = here.expect("a session has begun");
-        let way = self.timeline.way_to(id, mind.world_model.context());
-        let tokens: Vec<u16> = way.iter().flat_map(|m| m.tokens.iter().copied()).collect();
-        let actions: Vec<u8> = way[1..].iter().filter_map(|m| m.action).collect();
-        let seen = way.len();
-        let again = Moment {
-            action: moment.action,
-            reward: moment.reward,
-            total: moment.total,
-            dreamt: moment.dreamt,
-            odds: moment.odds.clone(),
-            live: Some(Live {
-                world: World::Dream {
-                    dream: Box::new(dream::start(mind, &tokens, &actions)),
-                    seen,
+    /// Adds a sibling of the current node: the same observation, with the state of a new dream.
+    fn start_dream(&mut self, controller: ControllerState) -> Result<(), ApiError> {
+        let agent = self.agent;
+        let current = self.timeline.current();
+        let (id, node) = current.expect("the session has started");
+        let path = self.timeline.path_to(id, agent.world_model.context());
+        let tokens: Vec<u16> = path.iter().flat_map(|n| n.tokens.iter().copied()).collect();
+        let actions: Vec<u8> = path[1..].iter().filter_map(|n| n.action).collect();
+        let memory = path.len();
+        let sibling = Node {
+            action: node.action,
+            reward: node.reward,
+            total_reward: node.total_reward,
+            imagined: node.imagined,
+            predictions: node.predictions.clone(),
+            state: Some(State {
+                world: WorldState::Dream {
+                    dream: Box::new(dream::start(agent, &tokens, &actions)),
+                    memory,
                 },
                 controller,
             }),
-            ..memory(
-                moment.parent,
-                moment.step,
-                moment.frame.clone(),
-                moment.tokens.clone(),
+            ..observation(
+                node.parent,
+                node.step,
+                node.frame.clone(),
+                node.tokens.clone(),
             )
         };
-        self.timeline.push(again);
+        self.timeline.push(sibling);
         Ok(())
     }
 
-    fn step(&mut self, action: Option<usize>, temperature: f32) -> Result<(), Failure> {
+    fn step(&mut self, action: Option<usize>, temperature: f32) -> Result<(), ApiError> {
         if self.memory_is_full() {
-            self.dream_on()?;
+            self.dream_from_current()?;
         }
-        let (id, moment, live) = self.live()?;
-        let (step, total) = (moment.step + 1, moment.total);
-        let dreamt = matches!(live.world, World::Dream { .. });
-        let controller = live.controller.clone();
-        let choices = self.mind.action_names.len();
+        let (id, node, state) = self.resumable()?;
+        let (step, total_reward) = (node.step + 1, node.total_reward);
+        let imagined = matches!(state.world, WorldState::Dream { .. });
+        let controller = state.controller.clone();
+        let num_actions = self.agent.action_names.len();
         let action = match action {
-            Some(action) if action < choices => action,
-            Some(action) => return Err(Failure::Asked(format!("there is no action {action}"))),
-            None => self.agents_choice(&controller),
+            Some(action) if action < num_actions => action,
+            Some(action) => {
+                return Err(ApiError::BadRequest(format!(
+                    "action {action} is out of range: this game has {num_actions} actions"
+                )));
+            }
+            None => self.sample_action(&controller),
         };
-        let arrival = match dreamt {
+        let transition = match imagined {
             true => self.step_dream(action as u8, temperature)?,
-            false => self.step_game(id, action as u8)?,
+            false => self.step_env(id, action as u8)?,
         };
-        let acted = self.mind.player.act(&[action], controller);
-        let controller = self.observe(&arrival.tokens, acted);
-        let pushed = self.timeline.push(Moment {
-            action: Some(arrival.action),
-            reward: arrival.reward,
-            total: total + arrival.reward,
-            outcome: arrival.outcome,
-            dreamt,
-            odds: arrival.odds,
-            live: Some(Live {
-                world: arrival.world,
+        let controller = self.agent.player.act(&[action], controller);
+        let controller = self.observe(&transition.tokens, controller);
+        let pushed = self.timeline.push(Node {
+            action: Some(transition.action),
+            reward: transition.reward,
+            total_reward: total_reward + transition.reward,
+            outcome: transition.outcome,
+            imagined,
+            predictions: transition.predictions,
+            state: Some(State {
+                world: transition.world,
                 controller,
             }),
-            ..memory(Some(id), step, arrival.frame, arrival.tokens)
+            ..observation(Some(id), step, transition.frame, transition.tokens)
         });
-        if !dreamt {
-            self.env_at = Some(pushed);
+        if !imagined {
+            self.env_node = Some(pushed);
         }
         Ok(())
     }
 
-    /// A Transformer has places for one segment only: before they run out it must forget.
+    /// Whether a Transformer has used all positions of its segment, so that its memory must be reset.
     fn memory_is_full(&self) -> bool {
-        let config = &self.mind.config;
-        let limited = config.world_model.architecture == Architecture::Transformer;
-        let live = self
-            .timeline
-            .here()
-            .and_then(|(_, moment)| moment.live.as_ref());
-        match live.map(|live| &live.world) {
-            Some(World::Dream { seen, .. }) => limited && *seen >= config.memory_steps(),
+        let config = &self.agent.config;
+        let limited = config.world_model.architecture == (Architecture::Transformer {});
+        let current = self.timeline.current();
+        let state = current.and_then(|(_, node)| node.state.as_ref());
+        match state.map(|state| &state.world) {
+            Some(WorldState::Dream { memory, .. }) => {
+                limited && *memory >= config.context_window_steps()
+            }
             _ => false,
         }
     }
 
-    /// Drawn by the policy at its temperature for tests.
-    fn agents_choice(&mut self, controller: &ControllerState) -> usize {
-        let logits = self.mind.player.actor_critic.heads(controller).logits;
-        let temperature = self.mind.config.evaluate.temperature;
-        let chances = mind::probabilities(logits.div_scalar(temperature));
-        let mut draw: f32 = self.rng.random();
-        let drawn = chances.iter().position(|chance| {
-            draw -= chance;
-            draw < 0.0
+    /// Samples the policy at the temperature of evaluations.
+    fn sample_action(&mut self, controller: &ControllerState) -> usize {
+        let logits = self.agent.player.actor_critic.heads(controller).logits;
+        let temperature = self.agent.config.evaluate.temperature;
+        let probabilities = softmax(logits.div_scalar(temperature));
+        let mut rest: f32 = self.rng.random();
+        let sampled = probabilities.iter().position(|probability| {
+            rest -= probability;
+            rest < 0.0
         });
-        drawn.unwrap_or(chances.len() - 1)
+        sampled.unwrap_or(probabilities.len() - 1)
     }
 
-    fn step_game(&mut self, from: u64, action: u8) -> Result<Arrival<'m>, Failure> {
-        let env = self.env.as_mut().expect("a real moment has an environment");
-        if self.env_at != Some(from) {
-            let moment = self.timeline.get(from);
-            let live = moment.and_then(|moment| moment.live.as_ref());
-            let Some(World::Real(snapshot)) = live.map(|live| &live.world) else {
-                unreachable!("the world was looked at before");
+    fn step_env(&mut self, from: u64, action: u8) -> Result<Transition<'a>, ApiError> {
+        let env = self.env.as_mut().expect("a real node has an environment");
+        if self.env_node != Some(from) {
+            let node = self.timeline.get(from);
+            let state = node.and_then(|node| node.state.as_ref());
+            let Some(WorldState::Real(snapshot)) = state.map(|state| &state.world) else {
+                unreachable!("the caller has checked the world");
             };
             env.restore(snapshot)?;
         }
         let step = env.step(action.into());
-        Ok(Arrival {
+        Ok(Transition {
             action,
             reward: step.reward,
             outcome: step.outcome,
-            tokens: self.mind.see(std::slice::from_ref(&step.frame)),
+            tokens: self.agent.tokenize(std::slice::from_ref(&step.frame)),
             frame: step.frame,
-            odds: None,
-            world: World::Real(env.snapshot()),
+            predictions: None,
+            world: WorldState::Real(env.snapshot()),
         })
     }
 
-    fn step_dream(&mut self, action: u8, temperature: f32) -> Result<Arrival<'m>, Failure> {
-        let (_, _, live) = self.live()?;
-        let World::Dream { dream, seen } = &live.world else {
-            unreachable!("the world was looked at before");
+    fn step_dream(&mut self, action: u8, temperature: f32) -> Result<Transition<'a>, ApiError> {
+        let (_, _, state) = self.resumable()?;
+        let WorldState::Dream { dream, memory } = &state.world else {
+            unreachable!("the caller has checked the world");
         };
-        let (mut dream, seen) = (dream.clone(), seen + 1);
-        let mind = self.mind;
-        let mut drawing = Drawing::new(temperature, &mut self.rng);
-        let step = drawing.through(|draw| dream.step_by(mind.ints(&[action]), draw));
-        let odds = drawing.odds;
-        let tokens = rem::batch::host_tokens(dream.tokens());
-        Ok(Arrival {
+        let (mut dream, memory) = (dream.clone(), memory + 1);
+        let agent = self.agent;
+        let mut sampler = Sampler::new(temperature, &mut self.rng);
+        let step = sampler.run(|draw| dream.step_by(agent.ints(&[action]), draw));
+        let predictions = sampler.predictions;
+        let tokens = rem::data::batch::host_tokens(dream.tokens());
+        Ok(Transition {
             action,
             reward: step.rewards[0],
             outcome: match step.ends[0] {
-                true => Outcome::Ended,
-                false => Outcome::Continues,
+                true => Outcome::Terminated,
+                false => Outcome::Running,
             },
-            frame: mind.draw(&tokens).remove(0),
+            frame: agent.decode(&tokens).remove(0),
             tokens,
-            odds: Some(odds),
-            world: World::Dream { dream, seen },
+            predictions: Some(predictions),
+            world: WorldState::Dream { dream, memory },
         })
     }
 }
 
-/// A moment that is only remembered.
-fn memory<'m>(parent: Option<u64>, step: usize, frame: Vec<u8>, tokens: Vec<u16>) -> Moment<'m> {
-    Moment {
+/// A node with a real observation, without action, reward and state.
+fn observation<'a>(parent: Option<u64>, step: usize, frame: Vec<u8>, tokens: Vec<u16>) -> Node<'a> {
+    Node {
         parent,
         step,
         action: None,
         reward: 0.0,
-        total: 0.0,
-        outcome: Outcome::Continues,
-        dreamt: false,
+        total_reward: 0.0,
+        outcome: Outcome::Running,
+        imagined: false,
         frame,
         tokens,
-        odds: None,
-        live: None,
+        predictions: None,
+        state: None,
     }
 }
 

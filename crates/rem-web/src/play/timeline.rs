@@ -1,210 +1,208 @@
-//! What happened in a session: moments that know where they came from, so that one can go back and try something else.
+//! The timeline of a session: a tree of steps, so that the player can go back and start a branch.
 
 use std::collections::BTreeMap;
 
-use rem::actor_critic::ControllerState;
+use rem::data::episode::Episode;
 use rem::env::Outcome;
-use rem::episode::Episode;
 use rem::imagination::Dream;
+use rem::model::actor_critic::ControllerState;
 
-use crate::mind::Odds;
+use crate::inference::Predictions;
 
-/// Moments that are remembered, and of them those that one can go on from.
-const MOMENTS: usize = 10_000;
-const LIVE_MOMENTS: usize = 400;
+/// Most nodes in memory, and most of them with a state.
+const MAX_NODES: usize = 10_000;
+const MAX_STATES: usize = 400;
 
-/// An observation, and how it came about.
-pub struct Moment<'m> {
+/// An observation and the transition to it.
+pub(crate) struct Node<'a> {
     pub parent: Option<u64>,
-    /// Steps since the session's start.
+    /// Steps since the start of the session.
     pub step: usize,
-    /// The action that led here, with its reward.
+    /// The action that led here, and its reward.
     pub action: Option<u8>,
     pub reward: f32,
-    /// Of all rewards on the way here.
-    pub total: f32,
-    /// What the game says of it, or the dream.
+    /// The sum of rewards up to here.
+    pub total_reward: f32,
+    /// Given by the environment, or predicted by the world model.
     pub outcome: Outcome,
-    pub dreamt: bool,
+    /// Whether the world model generated the observation.
+    pub imagined: bool,
     pub frame: Vec<u8>,
     pub tokens: Vec<u16>,
-    /// What the world model held to be how likely, where it made this moment up.
-    pub odds: Option<Odds>,
-    /// What it takes to go on from here, as long as it is kept.
-    pub live: Option<Live<'m>>,
+    /// What the world model predicted, if the observation is imagined.
+    pub predictions: Option<Predictions>,
+    /// Needed to continue from here. Evicted from old nodes.
+    pub state: Option<State<'a>>,
 }
 
-/// What it takes to go on from a moment.
-pub struct Live<'m> {
-    pub world: World<'m>,
-    /// After it has taken the observation in.
+/// The state from which a step starts.
+pub(crate) struct State<'a> {
+    pub world: WorldState<'a>,
+    /// The recurrent state after the observation.
     pub controller: ControllerState,
 }
 
-pub enum World<'m> {
+/// The state of the real environment or of a dream.
+pub(crate) enum WorldState<'a> {
     /// A snapshot of the environment.
     Real(Vec<u8>),
+    /// A dream in progress.
     Dream {
-        dream: Box<Dream<'m>>,
-        /// Observations in its memory.
-        seen: usize,
+        /// The world model's state.
+        dream: Box<Dream<'a>>,
+        /// Number of observations in its memory.
+        memory: usize,
     },
 }
 
-/// A tree of moments and the place in it where one is.
+/// A tree of nodes and the current one.
 #[derive(Default)]
-pub struct Timeline<'m> {
-    moments: BTreeMap<u64, Moment<'m>>,
-    here: Option<u64>,
-    next: u64,
+pub(crate) struct Timeline<'a> {
+    nodes: BTreeMap<u64, Node<'a>>,
+    current: Option<u64>,
+    next_id: u64,
 }
 
-impl Moment<'_> {
+impl Node<'_> {
+    /// Whether the episode ended here.
     pub fn is_over(&self) -> bool {
-        self.outcome != Outcome::Continues
+        self.outcome != Outcome::Running
     }
 
-    /// What it takes to go on from here, and the chances of all tokens, which are as large, are forgotten.
-    fn fade(&mut self) {
-        self.live = None;
-        if let Some(odds) = &mut self.odds {
-            odds.tokens = Vec::new();
+    /// Drops the state and the token probabilities, which are of similar size.
+    fn evict_state(&mut self) {
+        self.state = None;
+        if let Some(predictions) = &mut self.predictions {
+            predictions.tokens = Vec::new();
         }
     }
 }
 
-impl<'m> Timeline<'m> {
-    /// Adds a moment and goes there. The oldest ones are forgotten.
-    pub fn push(&mut self, moment: Moment<'m>) -> u64 {
-        let id = self.next;
-        self.next += 1;
-        self.moments.insert(id, moment);
-        self.here = Some(id);
-        while self.moments.len() > MOMENTS {
-            self.moments.pop_first();
+impl<'a> Timeline<'a> {
+    /// Adds a node and makes it the current one. Drops the oldest nodes beyond the limits.
+    pub fn push(&mut self, node: Node<'a>) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.nodes.insert(id, node);
+        self.current = Some(id);
+        while self.nodes.len() > MAX_NODES {
+            self.nodes.pop_first();
         }
-        if let Some(old) = id.checked_sub(LIVE_MOMENTS as u64)
-            && let Some(moment) = self.moments.get_mut(&old)
+        if let Some(old) = id.checked_sub(MAX_STATES as u64)
+            && let Some(node) = self.nodes.get_mut(&old)
         {
-            moment.fade();
+            node.evict_state();
         }
         id
     }
 
-    pub fn here(&self) -> Option<(u64, &Moment<'m>)> {
-        let id = self.here?;
-        Some((id, self.moments.get(&id)?))
+    /// The current node with its id.
+    pub fn current(&self) -> Option<(u64, &Node<'a>)> {
+        let id = self.current?;
+        Some((id, self.nodes.get(&id)?))
     }
 
-    pub fn get(&self, id: u64) -> Option<&Moment<'m>> {
-        self.moments.get(&id)
+    /// A node, unless it was dropped.
+    pub fn get(&self, id: u64) -> Option<&Node<'a>> {
+        self.nodes.get(&id)
     }
 
-    /// Goes to a moment; false if it is forgotten.
-    pub fn go(&mut self, id: u64) -> bool {
-        let known = self.moments.contains_key(&id);
-        if known {
-            self.here = Some(id);
+    /// Moves to a node. Returns false if it does not exist.
+    pub fn goto(&mut self, id: u64) -> bool {
+        let exists = self.nodes.contains_key(&id);
+        if exists {
+            self.current = Some(id);
         }
-        known
+        exists
     }
 
-    /// The way to a moment, at most so many moments of it.
-    pub fn way_to(&self, id: u64, most: usize) -> Vec<&Moment<'m>> {
-        let first = self.moments.get(&id);
-        let back = |moment: &&Moment<'m>| self.moments.get(&moment.parent?);
-        let mut way: Vec<_> = std::iter::successors(first, back).take(most).collect();
-        way.reverse();
-        way
+    /// The last `max` nodes on the path from the root to a node.
+    pub fn path_to(&self, id: u64, max: usize) -> Vec<&Node<'a>> {
+        let first = self.nodes.get(&id);
+        let parent = |node: &&Node<'a>| self.nodes.get(&node.parent?);
+        let mut path: Vec<_> = std::iter::successors(first, parent).take(max).collect();
+        path.reverse();
+        path
     }
 
-    /// The way to a moment as an episode, from the step of moment `from` on; none if that is a later one.
-    pub fn episode(&self, to: u64, from: Option<u64>, about: About) -> Option<Episode> {
+    /// The path to a node as an episode, starting at the step of node `from`. `None` if that is a later step.
+    pub fn episode(&self, to: u64, from: Option<u64>, info: EpisodeInfo) -> Option<Episode> {
         let start = from
-            .and_then(|id| self.moments.get(&id))
-            .map_or(0, |moment| moment.step);
-        let way = self.way_to(to, usize::MAX);
-        let way: Vec<_> = way
-            .into_iter()
-            .filter(|moment| moment.step >= start)
-            .collect();
-        let (_, steps) = way.split_first()?;
+            .and_then(|id| self.nodes.get(&id))
+            .map_or(0, |node| node.step);
+        let path = self.path_to(to, usize::MAX);
+        let path: Vec<_> = path.into_iter().filter(|node| node.step >= start).collect();
+        let (_, steps) = path.split_first()?;
         Some(Episode {
-            game: about.game.to_owned(),
-            action_names: about.action_names.to_vec(),
-            size: about.size,
-            frames: way.iter().map(|moment| moment.frame.clone()).collect(),
-            actions: steps
-                .iter()
-                .map(|moment| moment.action.unwrap_or(0))
-                .collect(),
-            rewards: steps.iter().map(|moment| moment.reward).collect(),
-            outcomes: steps.iter().map(|moment| moment.outcome).collect(),
-            dreamt: way.iter().map(|moment| moment.dreamt).collect(),
+            game: info.game.to_owned(),
+            action_names: info.action_names.to_vec(),
+            size: info.frame_size,
+            frames: path.iter().map(|node| node.frame.clone()).collect(),
+            actions: steps.iter().map(|node| node.action.unwrap_or(0)).collect(),
+            rewards: steps.iter().map(|node| node.reward).collect(),
+            outcomes: steps.iter().map(|node| node.outcome).collect(),
+            dreamt: path.iter().map(|node| node.imagined).collect(),
         })
     }
 }
 
-/// What an episode is of.
-pub struct About<'a> {
+/// The metadata of an episode file.
+pub(crate) struct EpisodeInfo<'a> {
     pub game: &'a str,
     pub action_names: &'a [String],
-    pub size: usize,
+    pub frame_size: usize,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn moment(parent: Option<u64>, step: usize) -> Moment<'static> {
-        Moment {
+    fn node(parent: Option<u64>, step: usize) -> Node<'static> {
+        Node {
             parent,
             step,
             action: parent.map(|_| step as u8),
             reward: step as f32,
-            total: 0.0,
+            total_reward: 0.0,
             outcome: match step {
                 3 => Outcome::Truncated,
-                _ => Outcome::Continues,
+                _ => Outcome::Running,
             },
-            dreamt: step > 1,
+            imagined: step > 1,
             frame: vec![step as u8; 12],
             tokens: vec![],
-            odds: Some(Odds {
+            predictions: Some(Predictions {
                 tokens: vec![1.0],
-                ..Odds::default()
+                ..Predictions::default()
             }),
-            live: None,
+            state: None,
         }
     }
 
     #[test]
-    fn one_can_go_back_and_branch() {
+    fn branches_share_their_path_up_to_the_branching_node() {
         let mut timeline = Timeline::default();
-        let a = timeline.push(moment(None, 0));
-        let b = timeline.push(moment(Some(a), 1));
-        let c = timeline.push(moment(Some(b), 2));
-        assert!(timeline.go(b) && !timeline.go(99));
-        assert_eq!(timeline.here().unwrap().0, b);
-        let other = timeline.push(moment(Some(b), 2));
-        let end = timeline.push(moment(Some(other), 3));
-        let steps = |id, most| -> Vec<usize> {
-            timeline
-                .way_to(id, most)
-                .iter()
-                .map(|moment| moment.step)
-                .collect()
+        let a = timeline.push(node(None, 0));
+        let b = timeline.push(node(Some(a), 1));
+        let c = timeline.push(node(Some(b), 2));
+        assert!(timeline.goto(b) && !timeline.goto(99));
+        assert_eq!(timeline.current().unwrap().0, b);
+        let other = timeline.push(node(Some(b), 2));
+        let end = timeline.push(node(Some(other), 3));
+        let steps = |id, max| -> Vec<usize> {
+            let path = timeline.path_to(id, max);
+            path.iter().map(|node| node.step).collect()
         };
         assert_eq!(steps(end, 9), [0, 1, 2, 3]);
         assert_eq!(steps(c, 2), [1, 2]);
 
         let saved = |to, from| {
-            let about = About {
+            let info = EpisodeInfo {
                 game: "catch",
                 action_names: &[],
-                size: 2,
+                frame_size: 2,
             };
-            timeline.episode(to, Some(from), about)
+            timeline.episode(to, Some(from), info)
         };
         assert_eq!(saved(a, b), None);
         assert_eq!(saved(b, b).unwrap().frames.len(), 1);
@@ -218,18 +216,18 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_moments_are_forgotten() {
+    fn the_oldest_nodes_and_states_are_evicted() {
         let mut timeline = Timeline::default();
         let mut last = None;
-        for step in 0..MOMENTS + 5 {
-            last = Some(timeline.push(moment(last, step)));
+        for step in 0..MAX_NODES + 5 {
+            last = Some(timeline.push(node(last, step)));
         }
-        let way = timeline.way_to(last.unwrap(), usize::MAX);
-        assert_eq!((way.len(), way[0].step), (MOMENTS, 5));
-        let large = way
+        let path = timeline.path_to(last.unwrap(), usize::MAX);
+        assert_eq!((path.len(), path[0].step), (MAX_NODES, 5));
+        let with_tokens = path
             .iter()
-            .filter(|moment| !moment.odds.as_ref().unwrap().tokens.is_empty());
-        assert_eq!(large.count(), LIVE_MOMENTS);
-        assert!(!timeline.go(0));
+            .filter(|node| !node.predictions.as_ref().unwrap().tokens.is_empty());
+        assert_eq!(with_tokens.count(), MAX_STATES);
+        assert!(!timeline.goto(0));
     }
 }

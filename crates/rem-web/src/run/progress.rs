@@ -1,61 +1,52 @@
-//! How far a run is, where its time goes, and when it will end.
+//! The progress of a run: time per phase, and the estimated time left.
 
-use rem::config::{Config, Optimise};
-use serde::{Deserialize, Serialize};
+use rem::config::{Config, OptimizerConfig};
+use rem_run::{Phase, TimingLine};
+use serde::Serialize;
 
-/// A line of `timing.jsonl`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Timing {
-    pub epoch: u32,
-    pub phase: String,
-    pub seconds: f64,
-}
-
+/// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Progress {
+pub(crate) struct Progress {
+    /// The epochs of the whole run.
     pub epochs: u32,
-    pub phases: Vec<Phase>,
-    /// Until the end, as far as past epochs tell; none before anything was timed.
+    /// The time of each phase, in the order of an epoch.
+    pub phases: Vec<PhaseTime>,
+    /// Estimated from past epochs. `None` before the first phase was timed.
     pub seconds_left: Option<f64>,
 }
 
+/// The time of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Phase {
+pub(crate) struct PhaseTime {
+    /// The name of the phase.
     pub name: &'static str,
-    /// Over the whole run so far.
+    /// The total so far.
     pub seconds: f64,
-    /// Of the latest epochs that had the phase.
-    pub seconds_an_epoch: Option<f64>,
+    /// The mean over the latest epochs with this phase.
+    pub seconds_per_epoch: Option<f64>,
 }
 
-/// How many of its latest times stand for a phase's next ones.
+/// Epochs in the estimate of a phase's duration.
 const LATEST: usize = 5;
 
-const PHASES: [&str; 5] = [
-    "collect",
-    "tokenizer",
-    "world_model",
-    "actor_critic",
-    "evaluate",
-];
-
 impl Progress {
-    pub fn of(config: &Config, timings: &[Timing]) -> Self {
-        let phase = |name| {
+    /// The progress after the phases in `timings`.
+    pub fn new(config: &Config, timings: &[TimingLine]) -> Self {
+        let time = |phase: Phase| {
             let times: Vec<f64> = timings
                 .iter()
-                .filter(|t| t.phase == name)
+                .filter(|t| t.phase == phase.name())
                 .map(|t| t.seconds)
                 .collect();
             let latest = &times[times.len().saturating_sub(LATEST)..];
-            Phase {
-                name,
+            PhaseTime {
+                name: phase.name(),
                 seconds: times.iter().sum(),
-                seconds_an_epoch: (!latest.is_empty())
+                seconds_per_epoch: (!latest.is_empty())
                     .then(|| latest.iter().sum::<f64>() / latest.len() as f64),
             }
         };
-        let phases = PHASES.map(phase).to_vec();
+        let phases = Phase::ALL.map(time).to_vec();
         Self {
             epochs: config.train.epochs,
             seconds_left: (!timings.is_empty()).then(|| seconds_left(config, timings, &phases)),
@@ -64,42 +55,43 @@ impl Progress {
     }
 }
 
-/// The times of all phases that are still to come. One that has not been timed yet counts as nothing.
-fn seconds_left(config: &Config, timings: &[Timing], phases: &[Phase]) -> f64 {
+/// The sum over all remaining phases. A phase that was never timed counts as 0.
+fn seconds_left(config: &Config, timings: &[TimingLine], times: &[PhaseTime]) -> f64 {
     let now = timings.last().map_or(1, |t| t.epoch);
-    let done = |epoch, name: &str| timings.iter().any(|t| t.epoch == epoch && t.phase == name);
+    let done = |phase: Phase| {
+        let is_done = |t: &TimingLine| t.epoch == now && t.phase == phase.name();
+        timings.iter().any(is_done)
+    };
     let mut left = 0.0;
     for epoch in now..=config.train.epochs {
-        for phase in phases
-            .iter()
-            .filter(|phase| happens(config, epoch, phase.name))
-        {
-            if epoch > now || !done(epoch, phase.name) {
-                left += phase.seconds_an_epoch.unwrap_or(0.0) * size(config, epoch, phase.name);
+        for (phase, time) in Phase::ALL.into_iter().zip(times) {
+            if is_scheduled(config, epoch, phase) && (epoch > now || !done(phase)) {
+                left +=
+                    time.seconds_per_epoch.unwrap_or(0.0) * relative_length(config, epoch, phase);
             }
         }
     }
     left
 }
 
-/// Whether an epoch has a phase, as the trainer decides.
-fn happens(config: &Config, epoch: u32, phase: &str) -> bool {
-    let learns = |optimise: &Optimise| optimise.learns_in(epoch);
+/// Whether the trainer runs a phase in an epoch.
+fn is_scheduled(config: &Config, epoch: u32, phase: Phase) -> bool {
+    let learns = |optimizer: &OptimizerConfig| optimizer.learns_in(epoch);
     match phase {
-        "collect" => epoch <= config.collect.epochs,
-        "tokenizer" => learns(&config.tokenizer.optimise),
-        "world_model" => learns(&config.world_model.optimise),
-        "actor_critic" => learns(&config.actor_critic.optimise),
-        _ => {
+        Phase::Collect => epoch <= config.collect.epochs,
+        Phase::Tokenizer => learns(&config.tokenizer.optimizer),
+        Phase::WorldModel => learns(&config.world_model.optimizer),
+        Phase::ActorCritic => learns(&config.actor_critic.optimizer),
+        Phase::Evaluate => {
             let every = config.evaluate.every;
             epoch == config.train.epochs || (every > 0 && epoch.is_multiple_of(every))
         }
     }
 }
 
-/// How much longer a phase is in an epoch than usual: the last evaluation has more episodes.
-fn size(config: &Config, epoch: u32, phase: &str) -> f64 {
-    match phase == "evaluate" && epoch == config.train.epochs {
+/// The length of a phase relative to other epochs: the final evaluation has more episodes.
+fn relative_length(config: &Config, epoch: u32, phase: Phase) -> f64 {
+    match phase == Phase::Evaluate && epoch == config.train.epochs {
         true => config.evaluate.final_episodes as f64 / config.evaluate.episodes.max(1) as f64,
         false => 1.0,
     }
@@ -109,22 +101,18 @@ fn size(config: &Config, epoch: u32, phase: &str) -> f64 {
 mod tests {
     use super::*;
 
-    /// Four epochs, collecting in three; tokenizer from 1, world model from 2, controller from 3 on; two episodes after
-    /// epoch 2, four after epoch 4.
+    /// Four epochs: collection in 1 to 3, tokenizer from 1, world model from 2, controller from 3; evaluations with two
+    /// episodes after epoch 2 and four after epoch 4.
     fn debug() -> Config {
         Config::load("debug", &[]).unwrap()
     }
 
-    fn timing(epoch: u32, phase: &str, seconds: f64) -> Timing {
-        Timing {
-            epoch,
-            phase: phase.into(),
-            seconds,
-        }
+    fn timing(epoch: u32, phase: &str, seconds: f64) -> TimingLine {
+        TimingLine::new(epoch, phase, seconds, 1)
     }
 
     #[test]
-    fn what_is_left_is_added_up_phase_by_phase() {
+    fn time_left_is_the_sum_over_remaining_phases() {
         let timings = [
             timing(1, "collect", 1.0),
             timing(1, "tokenizer", 10.0),
@@ -133,19 +121,19 @@ mod tests {
             timing(2, "world_model", 100.0),
             timing(2, "evaluate", 7.0),
         ];
-        let progress = Progress::of(&debug(), &timings);
+        let progress = Progress::new(&debug(), &timings);
         // Epoch 3: collect 2, tokenizer 10, world model 100; epoch 4: tokenizer 10, world model 100, evaluate 2 x 7.
         assert_eq!(progress.seconds_left, Some(2.0 + 110.0 + 110.0 + 14.0));
         assert_eq!(progress.phases[1].seconds, 20.0);
-        assert_eq!(progress.phases[3].seconds_an_epoch, None);
+        assert_eq!(progress.phases[3].seconds_per_epoch, None);
     }
 
     #[test]
-    fn in_the_middle_of_an_epoch_only_what_is_not_done_counts() {
+    fn finished_phases_of_the_current_epoch_do_not_count() {
         let timings = [timing(4, "tokenizer", 5.0), timing(4, "world_model", 1.0)];
-        assert_eq!(Progress::of(&debug(), &timings).seconds_left, Some(0.0));
+        assert_eq!(Progress::new(&debug(), &timings).seconds_left, Some(0.0));
         let timings = [timing(3, "world_model", 5.0), timing(4, "tokenizer", 5.0)];
-        assert_eq!(Progress::of(&debug(), &timings).seconds_left, Some(5.0));
-        assert_eq!(Progress::of(&debug(), &[]).seconds_left, None);
+        assert_eq!(Progress::new(&debug(), &timings).seconds_left, Some(5.0));
+        assert_eq!(Progress::new(&debug(), &[]).seconds_left, None);
     }
 }

@@ -1,33 +1,36 @@
-//! Laying presets and `key=value` assignments over the base preset.
+//! Merging presets and `key=value` assignments into the base preset.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
-use super::PRESETS;
-use crate::error::{Error, Result};
+use super::{
+    Architecture, ConfigError, ControllerInputs, Decay, Encoder, PRESETS, Result, renamed,
+};
 
-/// In a preset: the name of the one that it lies over, if that is not the base preset.
-const OVER: &str = "over";
+/// In a preset or in a game's settings: the name of the preset or game that it extends.
+const EXTENDS: &str = "extends";
 
-/// In a preset: what single games need with it, by their names.
-const OF_GAMES: &str = "games";
+/// In a preset: settings of single games, by their names.
+const GAMES: &str = "games";
 
-/// In what a game needs: the name of another one that needs the same, but for what stands beside.
-const LIKE: &str = "like";
+/// In a table of variants: the name of the variant.
+const TYPE: &str = "type";
 
-/// What single games need whatever the preset.
-const GAMES: &str = include_str!("../../../../configs/games.toml");
+/// Settings of single games with any preset.
+const GAME_SETTINGS: &str = include_str!("../../../../configs/games.toml");
 
-/// The base preset with the named ones (`a` or `a,b,…`) laid over it in turn, and what single games need of it beyond that,
-/// by their names. The first brings what it lies over itself; the others lie over what was named before them.
+/// The base preset with the named ones (`a` or `a,b,…`) merged into it in turn, and the settings of single games by
+/// their names. The first preset brings what it extends; the others extend those named before them.
 pub(super) fn preset(names: &str) -> Result<(Table, Table)> {
     let mut layers = Vec::new();
     for (i, name) in names.split(',').enumerate() {
         let mut layer = parsed(name.trim())?;
         let mut below = Vec::new();
-        let mut over = layer.remove(OVER).filter(|_| i == 0);
-        while let Some(name) = over {
+        let mut extends = layer.remove(EXTENDS).filter(|_| i == 0);
+        while let Some(name) = extends {
             let mut layer = parsed(name.as_str().expect("the name of a preset (tested)"))?;
-            over = layer.remove(OVER);
+            extends = layer.remove(EXTENDS);
             below.push(layer);
         }
         layers.extend(below.into_iter().rev());
@@ -35,26 +38,30 @@ pub(super) fn preset(names: &str) -> Result<(Table, Table)> {
     }
     let mut table = parsed(PRESETS[0].0)?;
     for layer in layers {
-        lay_over(&mut table, layer);
+        merge(&mut table, layer);
     }
-    let mut games: Table = GAMES.parse().expect("games.toml is valid TOML (tested)");
-    if let Some(Value::Table(of_games)) = table.remove(OF_GAMES) {
-        lay_over(&mut games, of_games);
+    complete_variants(&mut table);
+    let mut games: Table = GAME_SETTINGS
+        .parse()
+        .expect("games.toml is valid TOML (tested)");
+    if let Some(Value::Table(of_games)) = table.remove(GAMES) {
+        merge(&mut games, of_games);
     }
     Ok((table, games))
 }
 
-/// What one game needs; each is looked up once, so that no two can wait for each other.
+/// The settings of one game. Each game is taken out of `games` once, so that a cycle of `extends` ends.
 pub(super) fn of_game(games: &mut Table, game: &str) -> Table {
     let Some(Value::Table(mut own)) = games.remove(game) else {
         return Table::new();
     };
-    let Some(like) = own.remove(LIKE) else {
+    let Some(extends) = own.remove(EXTENDS) else {
         return own;
     };
-    let mut needed = of_game(games, like.as_str().expect("the name of a game (tested)"));
-    lay_over(&mut needed, own);
-    needed
+    let name = extends.as_str().expect("the name of a game (tested)");
+    let mut settings = of_game(games, name);
+    merge(&mut settings, own);
+    settings
 }
 
 /// One preset as it was written.
@@ -62,7 +69,7 @@ fn parsed(name: &str) -> Result<Table> {
     let text = PRESETS.iter().find(|(n, _)| *n == name).map(|(_, t)| *t);
     let text = text.ok_or_else(|| {
         let names: Vec<&str> = PRESETS.iter().map(|(n, _)| *n).collect();
-        Error::config(
+        ConfigError::new(
             format!("unknown preset `{name}`"),
             format!("the presets are {}", names.join(", ")),
         )
@@ -70,10 +77,16 @@ fn parsed(name: &str) -> Result<Table> {
     Ok(text.parse().expect("presets are valid TOML (tested)"))
 }
 
-pub(super) fn lay_over(base: &mut Table, above: Table) {
+/// Merges `above` into `base`, table by table. A table of another variant replaces that of the base.
+pub(super) fn merge(base: &mut Table, above: Table) {
     for (key, value) in above {
         match (base.get_mut(&key), value) {
-            (Some(Value::Table(base)), Value::Table(above)) => lay_over(base, above),
+            (Some(Value::Table(base)), Value::Table(above)) => {
+                if above.get(TYPE).is_some_and(|t| base.get(TYPE) != Some(t)) {
+                    base.clear();
+                }
+                merge(base, above);
+            }
             (_, value) => {
                 base.insert(key, value);
             }
@@ -81,48 +94,88 @@ pub(super) fn lay_over(base: &mut Table, above: Table) {
     }
 }
 
-/// Applies `a.b.c=value`; the key must be there already.
+/// Fills in the defaults of the chosen variants.
+pub(super) fn complete_variants(table: &mut Table) {
+    complete::<Encoder>(table, &["tokenizer", "encoder"]);
+    complete::<Decay>(table, &["world_model", "architecture", "decay"]);
+    complete::<Architecture>(table, &["world_model", "architecture"]);
+    complete::<ControllerInputs>(table, &["actor_critic", "inputs"]);
+}
+
+/// A table that is no valid variant stays as it is; deserialising the config reports it.
+fn complete<T: Serialize + DeserializeOwned>(table: &mut Table, path: &[&str]) {
+    let [first, rest @ ..] = path else { return };
+    match (table.get_mut(*first), rest) {
+        (Some(value), []) => {
+            let variant: std::result::Result<T, _> = value.clone().try_into();
+            if let Some(complete) = variant.ok().and_then(|v| Value::try_from(v).ok()) {
+                *value = complete;
+            }
+        }
+        (Some(Value::Table(inner)), rest) => complete::<T>(inner, rest),
+        _ => {}
+    }
+}
+
+/// Applies `a.b.c=value`; the key must exist. A variant is chosen by `a.b=name` or `a.b.type=name`.
 pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
     let Some((key, text)) = assignment.split_once('=') else {
-        return Err(Error::config(
+        return Err(ConfigError::new(
             format!("`{assignment}` is not of the form key=value"),
             "for example `--set tokenizer.vocabulary=128`",
         ));
     };
-    let key = key.trim();
-    let unknown = |part: &str, known: Vec<&String>, prefix: &str| {
-        let hint = nearest(part, &known).map_or_else(
-            || "`rem config atari100k` shows every key".to_string(),
-            |near| format!("did you mean `{prefix}{near}`?"),
-        );
-        Error::config(format!("unknown config key `{key}`"), hint)
-    };
+    let (key, text) = (key.trim(), text.trim());
     let parts: Vec<&str> = key.split('.').collect();
-    let mut here = table;
-    let mut prefix = String::new();
-    for part in &parts[..parts.len() - 1] {
-        let known: Vec<String> = here.keys().cloned().collect();
+    let mut here = &mut *table;
+    for (i, part) in parts[..parts.len() - 1].iter().enumerate() {
+        let unknown = unknown_key(key, &parts[..i], here);
         match here.get_mut(*part) {
             Some(Value::Table(inner)) => here = inner,
-            _ => return Err(unknown(part, known.iter().collect(), &prefix)),
+            _ => return Err(unknown),
         }
-        prefix = format!("{prefix}{part}.");
     }
     let last = parts[parts.len() - 1];
+    let unknown = unknown_key(key, &parts[..parts.len() - 1], here);
     match here.get_mut(last) {
-        None => Err(unknown(last, here.keys().collect(), &prefix)),
-        Some(Value::Table(_)) => Err(Error::config(
-            format!("`{key}` is a section, not a value"),
-            format!("name a key in it: `--set {key}.…=…`"),
-        )),
-        Some(value) => {
-            *value = parse_value(text.trim(), value);
-            Ok(())
+        None => return Err(unknown),
+        Some(Value::Table(variant)) if variant.contains_key(TYPE) => choose(variant, text),
+        Some(Value::Table(_)) => {
+            return Err(ConfigError::new(
+                format!("`{key}` is a section, not a value"),
+                format!("name a key in it: `--set {key}.…=…`"),
+            ));
         }
+        Some(_) if last == TYPE => choose(here, text),
+        Some(value) => *value = parse_value(text, value),
+    }
+    complete_variants(table);
+    Ok(())
+}
+
+/// Makes a table that of a variant; its other keys are dropped if that is another one.
+fn choose(variant: &mut Table, name: &str) {
+    if variant.get(TYPE).and_then(Value::as_str) != Some(name) {
+        variant.clear();
+        variant.insert(TYPE.into(), name.into());
     }
 }
 
-/// A TOML value; a bare word is a string, and a whole number may stand where a decimal one is wanted.
+/// The error of a key that is not in `table`, which lies under `parents`.
+fn unknown_key(key: &str, parents: &[&str], table: &Table) -> ConfigError {
+    if let Some(new) = renamed::new_name(key) {
+        return renamed::error(key, &new);
+    }
+    let part = key.split('.').nth(parents.len()).unwrap_or_default();
+    let known: Vec<&String> = table.keys().collect();
+    let hint = nearest(part, &known).map_or_else(
+        || "`rem config atari100k` prints every key".to_string(),
+        |near| format!("did you mean `{}`?", [parents, &[near]].concat().join(".")),
+    );
+    ConfigError::new(format!("unknown config key `{key}`"), hint)
+}
+
+/// A TOML value; a bare word is a string, and an integer is accepted for a float.
 fn parse_value(text: &str, old: &Value) -> Value {
     let parsed = format!("v={text}")
         .parse::<Table>()
@@ -136,7 +189,7 @@ fn parse_value(text: &str, old: &Value) -> Value {
     }
 }
 
-/// The known key that shares the most with a mistyped one.
+/// The known key nearest to a mistyped one.
 fn nearest<'a>(word: &str, known: &[&'a String]) -> Option<&'a str> {
     known
         .iter()

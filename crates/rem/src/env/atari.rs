@@ -1,71 +1,83 @@
-//! Atari games by the benchmark's protocol: every action for some frames, the brighter of the last two, a few frames
-//! of doing nothing at the start.
+//! Atari games with the preprocessing of the Atari 100k benchmark: frame skip, maximum over the last two frames, and a
+//! random number of no-ops at the start of an episode.
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rem_ale::{Action, Ale, AleError, Game, Rom, Settings};
-use rem_kernels::cpu::resize::{Palette, Resize};
+use rem_ale::{Action, Ale, AleError, Game, Palette, Resize, Rom, Settings};
 use serde::{Deserialize, Serialize};
 
-use super::{Env, EnvError, Outcome, Step, pack, refused, unpack};
+use super::snapshot::{invalid, pack, unpack};
+use super::{Env, EnvError, Outcome, Step};
 
 const LAYER: &str = "atari";
 
-/// Where ROMs are looked for first. A matter of the machine and no part of a run.
+/// The first directory to search for ROMs. Depends on the machine and is not part of a run's config.
 static ROM_DIR: OnceLock<PathBuf> = OnceLock::new();
 
-/// Looks for ROMs in this folder first, from now on; only the first call has an effect.
-pub fn look_for_roms_in(dir: PathBuf) {
+/// Sets the directory that is searched first for ROMs. Only the first call has an effect.
+pub fn set_rom_dir(dir: PathBuf) {
     let _ = ROM_DIR.set(dir);
 }
 
-/// The ROM of a game, from the first place that has it.
+/// Finds the ROM of a game, in the directory of [`set_rom_dir`] first.
+///
+/// # Errors
+/// If no directory has the ROM.
 pub fn rom(game: &'static Game) -> Result<Rom, AleError> {
     Rom::find(game, ROM_DIR.get().map(PathBuf::as_path))
 }
 
-/// How a game is played.
+/// Settings of an Atari environment.
 #[derive(Clone, Copy, Debug)]
 pub struct AtariSettings {
     /// Height and width of a frame in pixels.
     pub size: usize,
-    /// Raw frames that an action lasts.
+    /// Raw frames per step.
     pub frame_skip: u32,
-    /// The fewest and the most raw frames of doing nothing that an episode starts with.
+    /// Minimum and maximum number of no-ops, in raw frames, at the start of an episode.
     pub noops: (u32, u32),
-    /// Raw frames after which an episode is cut off, those of the start included.
+    /// Raw frames, including the initial no-ops, after which an episode is truncated.
     pub max_frames: u32,
-    /// The chance that a raw frame repeats the action before.
+    /// Probability that a raw frame repeats the previous action (sticky actions).
     pub sticky: f64,
 }
 
+/// An Atari game.
 pub struct Atari {
     ale: Ale,
     settings: AtariSettings,
     names: Vec<&'static str>,
     palette: Box<Palette>,
     resize: Resize,
-    /// The last two raw frames of a step, resized. A step that is cut short leaves what it did not reach.
+    /// The last two raw frames of a step, resized. If the episode is over earlier in a step, they keep the previous
+    /// content.
     pair: [Vec<u8>; 2],
-    /// What the agent saw last.
+    /// The current observation.
     frame: Vec<u8>,
     play: Play,
 }
 
-/// What is no part of the emulator's state.
+/// State outside the emulator.
 #[derive(Clone, Serialize, Deserialize)]
 struct Play {
-    /// Draws the number of no-ops.
+    /// Samples the number of no-ops.
     rng: ChaCha8Rng,
-    /// Raw frames of this episode.
+    /// Raw frames in this episode.
     frames: u32,
     over: bool,
 }
 
 impl Atari {
+    /// Starts the emulator. Call [`Env::reset`] before the first step.
+    ///
+    /// # Errors
+    /// If the emulator rejects the ROM.
+    ///
+    /// # Panics
+    /// If `frame_skip` or `max_frames` is 0.
     pub fn new(rom: &Rom, settings: AtariSettings, seed: u64) -> Result<Self, AleError> {
         assert!(settings.frame_skip > 0 && settings.max_frames > 0);
         let ale = Ale::new(
@@ -94,16 +106,16 @@ impl Atari {
         })
     }
 
-    /// One raw frame; the reward, and what it did to the episode.
+    /// Emulates one raw frame. Returns the reward and the outcome.
     fn act(&mut self, action: Action) -> (f32, Outcome) {
         let reward = self.ale.act(action) as f32;
         self.play.frames += 1;
         let outcome = if self.ale.game_over() {
-            Outcome::Ended
+            Outcome::Terminated
         } else if self.play.frames >= self.settings.max_frames {
             Outcome::Truncated
         } else {
-            Outcome::Continues
+            Outcome::Running
         };
         (reward, outcome)
     }
@@ -124,11 +136,11 @@ impl Env for Atari {
     }
 
     fn reset(&mut self) -> Vec<u8> {
-        let (fewest, most) = self.settings.noops;
-        let noops = self.play.rng.random_range(fewest..=most);
+        let (min, max) = self.settings.noops;
+        let noops = self.play.rng.random_range(min..=max);
         self.restart();
         for _ in 0..noops {
-            if self.act(Action::Noop).1 != Outcome::Continues {
+            if self.act(Action::Noop).1 != Outcome::Running {
                 self.restart();
             }
         }
@@ -142,7 +154,7 @@ impl Env for Atari {
         assert!(!self.play.over, "the episode is over: reset first");
         let action = self.ale.actions()[action];
         let skip = self.settings.frame_skip;
-        let (mut total, mut outcome) = (0.0, Outcome::Continues);
+        let (mut total, mut outcome) = (0.0, Outcome::Running);
         for frame in 0..skip {
             let (reward, now) = self.act(action);
             total += reward;
@@ -151,7 +163,7 @@ impl Env for Atari {
                 let kept = &mut self.pair[(frame + 2 - skip) as usize];
                 self.resize.apply(self.ale.screen(), &self.palette, kept);
             }
-            if outcome != Outcome::Continues {
+            if outcome != Outcome::Running {
                 break;
             }
         }
@@ -162,7 +174,7 @@ impl Env for Atari {
         for ((seen, a), b) in self.frame.iter_mut().zip(&*first).zip(&*second) {
             *seen = *a.max(b);
         }
-        self.play.over = outcome != Outcome::Continues;
+        self.play.over = outcome != Outcome::Running;
         Step {
             frame: self.frame.clone(),
             reward: total,
@@ -192,11 +204,12 @@ impl Env for Atari {
         let (play, inner) = unpack::<Play>(LAYER, snapshot)?;
         let bytes = self.frame.len();
         if inner.len() < 3 * bytes {
-            return Err(refused("the frames of `atari` are cut short".into()));
+            return Err(invalid("the frames of `atari` are truncated".into()));
         }
         let (frames, emulator) = inner.split_at(3 * bytes);
-        let refuse = |error: AleError| refused(error.to_string());
-        self.ale.restore(emulator).map_err(refuse)?;
+        self.ale
+            .restore(emulator)
+            .map_err(|error: AleError| invalid(error.to_string()))?;
         self.frame.copy_from_slice(&frames[..bytes]);
         for (kept, frame) in self
             .pair

@@ -1,29 +1,47 @@
-//! What can be wrong with an environment, each with a hint of what to do about it.
+//! [`EnvError`].
 
-use super::{FRAME_SIZES, GAMES, atari_names};
+use super::{GAMES, atari_names};
+use crate::config::FRAME_SIZES;
 
+/// An environment that cannot be created or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum EnvError {
+    /// There is no game of that name.
     #[error("unknown game `{game}`")]
     UnknownGame {
+        /// The name.
         game: String,
-        /// The game that was probably meant.
+        /// The most similar known game.
         closest: Option<&'static str>,
     },
-    #[error("frames of {size}x{size} pixels are not possible (choose from {FRAME_SIZES:?})")]
-    BadSize { size: usize },
-    #[error("an episode needs room for at least one step, but the time limit is 0")]
+    /// The frame size is not supported.
+    #[error("unsupported frame size {size}x{size} (choose from {FRAME_SIZES:?})")]
+    BadSize {
+        /// Height and width in pixels.
+        size: usize,
+    },
+    /// The time limit is 0.
+    #[error("the time limit of an episode must be at least one step, not 0")]
     NoSteps,
+    /// A snapshot is damaged or of another environment.
     #[error("cannot restore the environment: {reason}")]
-    Snapshot { reason: String },
+    Snapshot {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The program was built without the feature `atari`.
     #[error("`{game}` is an Atari game, and this program was built without them")]
-    WithoutAtari { game: &'static str },
+    WithoutAtari {
+        /// The game.
+        game: &'static str,
+    },
+    /// The emulator or the ROM.
     #[error(transparent)]
     Atari(#[from] rem_ale::AleError),
 }
 
 impl EnvError {
-    /// What to do about it.
+    /// What the user can do about the error.
     pub fn hint(&self) -> String {
         match self {
             Self::UnknownGame {
@@ -31,14 +49,14 @@ impl EnvError {
                 ..
             } => format!("did you mean `{name}`?"),
             Self::UnknownGame { .. } => format!(
-                "the built-in games are {}; those of Atari are {}",
+                "the built-in games are {}; the Atari games are {}",
                 GAMES.join(", "),
                 atari_names().join(", ")
             ),
             Self::BadSize { .. } => "set it with `--set env.frame_size=…`".into(),
             Self::NoSteps => "set it with `--set env.max_steps.train=…`".into(),
             Self::Snapshot { .. } => {
-                "the environment belongs to its checkpoint: resume from an older one with `--from-epoch N`".into()
+                "the checkpoint is damaged: resume from an older one with `--from-epoch N`".into()
             }
             Self::WithoutAtari { .. } => {
                 "run `scripts/setup-atari`, then build with `--features atari`".into()

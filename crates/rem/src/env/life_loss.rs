@@ -1,4 +1,4 @@
-//! An episode for each life, as the Atari benchmark trains: losing a life looks like the end to the agent.
+//! [`LifeLoss`]: one episode per life, as in the training of the Atari benchmark.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,25 +6,26 @@ use super::{Env, EnvError, Outcome, Step, pack, unpack};
 
 const LAYER: &str = "life_loss";
 
-/// Ends the episode when a life is lost while others remain. The next reset is then no restart but one no-op
-/// in the running game, so later lives start from where the game has got to.
+/// Terminates the episode when a life is lost. If lives remain, the next reset does not restart the game but takes one
+/// no-op, so that the next episode continues in the same game.
 pub struct LifeLoss<E> {
     inner: E,
     progress: Progress,
 }
 
-/// Where the episode of the agent and that of the game stand.
+/// State of the episode and of the game.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Progress {
-    /// Both under way.
+    /// Both are running.
     Playing,
-    /// Only the agent's episode is over.
+    /// The episode is over, the game continues.
     LifeLost,
-    /// Both over.
+    /// Both are over.
     GameOver,
 }
 
 impl<E: Env> LifeLoss<E> {
+    /// Wraps an environment.
     pub fn new(inner: E) -> Self {
         let progress = Progress::GameOver;
         Self { inner, progress }
@@ -44,8 +45,8 @@ impl<E: Env> Env for LifeLoss<E> {
         let resumed = (self.progress == Progress::LifeLost).then(|| self.inner.step(0));
         self.progress = Progress::Playing;
         match resumed {
-            Some(step) if step.outcome == Outcome::Continues => step.frame,
-            // No running game, or the no-op was its last step.
+            Some(step) if step.outcome == Outcome::Running => step.frame,
+            // The game is over, or the no-op was its last step.
             _ => self.inner.reset(),
         }
     }
@@ -57,17 +58,17 @@ impl<E: Env> Env for LifeLoss<E> {
         );
         let lives = self.inner.lives();
         let mut step = self.inner.step(action);
-        // Some Atari games count down to 0 a little before they are over.
+        // Some Atari games count down to 0 some frames before they are over.
         let left = self.inner.lives();
-        let life_lost = left < lives && (left > 0 || step.outcome != Outcome::Continues);
+        let life_lost = left < lives && (left > 0 || step.outcome != Outcome::Running);
         self.progress = match step.outcome {
-            Outcome::Continues if life_lost => Progress::LifeLost,
-            Outcome::Continues => Progress::Playing,
-            Outcome::Ended | Outcome::Truncated => Progress::GameOver,
+            Outcome::Running if life_lost => Progress::LifeLost,
+            Outcome::Running => Progress::Playing,
+            Outcome::Terminated | Outcome::Truncated => Progress::GameOver,
         };
-        // Also where the time limit strikes on the same step: nothing follows a lost life, so it is an end.
+        // Even if the time limit is reached in the same step: a lost life is terminal.
         if life_lost {
-            step.outcome = Outcome::Ended;
+            step.outcome = Outcome::Terminated;
         }
         step
     }
@@ -98,19 +99,19 @@ impl<E: Env> Env for LifeLoss<E> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canvas::BoardGame;
-    use super::super::{TimeLimit, paddle::Paddle};
+    use super::super::TimeLimit;
+    use super::super::games::{canvas::BoardGame, paddle::Paddle};
     use super::*;
 
     fn paddle(max_steps: u32) -> LifeLoss<TimeLimit<BoardGame<Paddle>>> {
         LifeLoss::new(TimeLimit::new(BoardGame::new(32, 7), max_steps))
     }
 
-    /// Steps until the episode is over when nobody moves, and how it ended.
+    /// Takes no-ops until the episode is over. Returns their number and the outcome.
     fn idle(env: &mut impl Env) -> (u32, Outcome) {
         for steps in 1.. {
             let outcome = env.step(0).outcome;
-            if outcome != Outcome::Continues {
+            if outcome != Outcome::Running {
                 return (steps, outcome);
             }
         }
@@ -118,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_life_ends_the_episode_and_the_game_goes_on() {
+    fn a_lost_life_terminates_the_episode_but_not_the_game() {
         let mut env = paddle(1000);
         env.reset();
         let mut lives = Vec::new();
@@ -128,13 +129,13 @@ mod tests {
             let step = env.step(0);
             let inner = game.step(0);
             assert_eq!(step.frame, inner.frame);
-            if step.outcome == Outcome::Continues {
+            if step.outcome == Outcome::Running {
                 continue;
             }
-            assert_eq!(step.outcome, Outcome::Ended);
+            assert_eq!(step.outcome, Outcome::Terminated);
             lives.push(env.lives());
             let first = env.reset();
-            if inner.outcome == Outcome::Ended {
+            if inner.outcome == Outcome::Terminated {
                 assert_eq!(first, game.reset());
                 assert_eq!(env.lives(), 3);
                 break;
@@ -145,35 +146,35 @@ mod tests {
     }
 
     #[test]
-    fn the_time_limit_on_a_life_loss_is_an_end_and_then_a_restart() {
+    fn a_life_lost_at_the_time_limit_terminates_and_restarts_the_game() {
         let mut env = paddle(1000);
         env.reset();
         let (steps, _) = idle(&mut env);
 
         let mut env = paddle(steps);
         env.reset();
-        assert_eq!(idle(&mut env), (steps, Outcome::Ended));
+        assert_eq!(idle(&mut env), (steps, Outcome::Terminated));
         assert_eq!(env.lives(), 2);
         env.reset();
         assert_eq!(env.lives(), 3);
     }
 
     #[test]
-    fn the_time_limit_on_the_no_op_of_a_reset_restarts_the_game() {
+    fn the_time_limit_in_the_no_op_of_a_reset_restarts_the_game() {
         let mut env = paddle(1000);
         env.reset();
         let (steps, _) = idle(&mut env);
 
         let mut env = paddle(steps + 1);
         env.reset();
-        assert_eq!(idle(&mut env), (steps, Outcome::Ended));
+        assert_eq!(idle(&mut env), (steps, Outcome::Terminated));
         env.reset();
         assert_eq!(env.lives(), 3);
         env.step(0);
     }
 
     #[test]
-    fn the_time_limit_elsewhere_truncates() {
+    fn the_time_limit_without_a_lost_life_truncates() {
         let mut env = paddle(2);
         env.reset();
         assert_eq!(idle(&mut env), (2, Outcome::Truncated));
@@ -183,7 +184,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "reset first")]
-    fn no_step_after_a_lost_life() {
+    fn a_step_after_a_lost_life_panics() {
         let mut env = paddle(1000);
         env.reset();
         idle(&mut env);

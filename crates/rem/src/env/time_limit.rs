@@ -1,4 +1,4 @@
-//! A limit on the length of an episode.
+//! [`TimeLimit`]: a limit on the length of an episode.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use super::{Env, EnvError, Outcome, Step, pack, unpack};
 
 const LAYER: &str = "time_limit";
 
-/// Truncates an episode after `max_steps` steps. An episode that ends on that very step has ended.
+/// Truncates an episode after `max_steps` steps, unless it terminates in the last of them.
 ///
-/// Goes inside [`LifeLoss`](super::LifeLoss), so that it counts over all lives of a game.
+/// Inside [`LifeLoss`](super::LifeLoss), the limit applies to the whole game and not to one life.
 pub struct TimeLimit<E> {
     inner: E,
     max_steps: u32,
@@ -23,6 +23,10 @@ struct Clock {
 }
 
 impl<E: Env> TimeLimit<E> {
+    /// Wraps an environment.
+    ///
+    /// # Panics
+    /// If `max_steps` is 0.
     pub fn new(inner: E, max_steps: u32) -> Self {
         assert!(max_steps > 0, "an episode has at least one step");
         let clock = Clock {
@@ -58,10 +62,10 @@ impl<E: Env> Env for TimeLimit<E> {
         assert!(!self.clock.over, "the episode is over: reset first");
         let mut step = self.inner.step(action);
         self.clock.steps = self.clock.steps.saturating_add(1);
-        if step.outcome == Outcome::Continues && self.clock.steps >= self.max_steps {
+        if step.outcome == Outcome::Running && self.clock.steps >= self.max_steps {
             step.outcome = Outcome::Truncated;
         }
-        self.clock.over = step.outcome != Outcome::Continues;
+        self.clock.over = step.outcome != Outcome::Running;
         step
     }
 
@@ -77,7 +81,7 @@ impl<E: Env> Env for TimeLimit<E> {
         self.inner.render()
     }
 
-    /// Without `max_steps`, which is the run's setting and no state.
+    /// Without `max_steps`, which is a setting and not state.
     fn snapshot(&self) -> Vec<u8> {
         pack(LAYER, &self.clock, &self.inner.snapshot())
     }
@@ -92,7 +96,7 @@ impl<E: Env> Env for TimeLimit<E> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{canvas::BoardGame, catch::Catch};
+    use super::super::games::{canvas::BoardGame, catch::Catch};
     use super::*;
 
     fn outcomes(max_steps: u32, steps: usize) -> Vec<Outcome> {
@@ -102,28 +106,28 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_told_from_an_end() {
+    fn an_episode_that_terminates_at_the_limit_is_not_truncated() {
         use Outcome::*;
-        assert_eq!(outcomes(3, 3), [Continues, Continues, Truncated]);
-        // `catch` ends by itself after seven steps, whether or not the limit is the same.
-        assert_eq!(outcomes(7, 7)[6], Ended);
-        assert_eq!(outcomes(8, 7)[6], Ended);
+        assert_eq!(outcomes(3, 3), [Running, Running, Truncated]);
+        // `catch` terminates after seven steps.
+        assert_eq!(outcomes(7, 7)[6], Terminated);
+        assert_eq!(outcomes(8, 7)[6], Terminated);
     }
 
     #[test]
-    fn each_episode_has_the_whole_time() {
+    fn the_limit_applies_to_each_episode() {
         let mut env = TimeLimit::new(BoardGame::<Catch>::new(32, 1), 3);
         for _ in 0..3 {
             env.reset();
-            assert_eq!(env.step(0).outcome, Outcome::Continues);
-            assert_eq!(env.step(0).outcome, Outcome::Continues);
+            assert_eq!(env.step(0).outcome, Outcome::Running);
+            assert_eq!(env.step(0).outcome, Outcome::Running);
             assert_eq!(env.step(0).outcome, Outcome::Truncated);
         }
     }
 
     #[test]
     #[should_panic(expected = "reset first")]
-    fn no_step_after_a_cut() {
+    fn a_step_after_truncation_panics() {
         outcomes(3, 4);
     }
 }

@@ -1,13 +1,13 @@
-//! A pixel font, letters of 5x7 and two rows for their tails, drawn as it looks, so that captions need neither a font file nor a font crate.
+//! A 5x7 pixel font with two rows for descenders. Captions need neither a font file nor a font crate.
 
 pub(super) const GLYPH_WIDTH: usize = 5;
 pub(super) const GLYPH_HEIGHT: usize = 9;
-/// Rows above the baseline: what the eye takes for the height of a line.
+/// Rows above the baseline.
 pub(super) const CAPITAL_HEIGHT: usize = 7;
 /// Distance from the left edge of one character to that of the next.
 pub(super) const ADVANCE: usize = GLYPH_WIDTH + 1;
 
-/// Each block: the characters, and their pictures side by side, one column of space between them.
+/// Blocks of characters and their glyphs side by side, separated by one column.
 const SHEET: [(&str, [&str; GLYPH_HEIGHT]); 6] = [
     (
         "ABCDEFGHIJKLM",
@@ -95,16 +95,15 @@ const SHEET: [(&str, [&str; GLYPH_HEIGHT]); 6] = [
     ),
 ];
 
-/// Whether the glyph of `character` has ink in column `x` and row `y`.
-/// A character that we have no picture of shows as a hollow box: a missing letter should be seen, not guessed.
+/// Whether the glyph of `character` has ink in column `x` and row `y`. A character without a glyph is a hollow box.
 pub(super) fn has_ink(character: char, x: usize, y: usize) -> bool {
     assert!(x < GLYPH_WIDTH && y < GLYPH_HEIGHT);
     if character == ' ' {
         return false;
     }
     for (characters, rows) in &SHEET {
-        if let Some(place) = characters.chars().position(|known| known == character) {
-            return rows[y].as_bytes()[place * ADVANCE + x] == b'#';
+        if let Some(i) = characters.chars().position(|known| known == character) {
+            return rows[y].as_bytes()[i * ADVANCE + x] == b'#';
         }
     }
     x == 0 || x == GLYPH_WIDTH - 1 || y == 0 || y == GLYPH_HEIGHT - 1
@@ -116,14 +115,14 @@ mod tests {
 
     use super::*;
 
-    fn picture(character: char) -> Vec<bool> {
+    fn glyph(character: char) -> Vec<bool> {
         (0..GLYPH_HEIGHT)
             .flat_map(|y| (0..GLYPH_WIDTH).map(move |x| has_ink(character, x, y)))
             .collect()
     }
 
     #[test]
-    fn the_sheet_is_aligned() {
+    fn glyph_columns_are_aligned() {
         for (characters, rows) in &SHEET {
             for row in rows {
                 assert_eq!(row.len(), characters.len() * ADVANCE - 1, "{characters}");
@@ -134,15 +133,15 @@ mod tests {
     }
 
     #[test]
-    fn every_printed_character_has_a_picture_of_its_own() {
+    fn every_character_of_captions_has_its_own_glyph() {
         let needed = ('A'..='Z')
             .chain('a'..='z')
             .chain('0'..='9')
             .chain(" .,:+-%/=()".chars());
-        let mut seen = HashSet::from([picture('\u{2603}')]);
+        let mut seen = HashSet::from([glyph('\u{2603}')]);
         for character in needed {
             assert!(
-                seen.insert(picture(character)),
+                seen.insert(glyph(character)),
                 "`{character}` looks like another character"
             );
         }

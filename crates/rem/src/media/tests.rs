@@ -1,12 +1,12 @@
 use std::fs::File;
 use std::io::BufReader;
 
-use image::AnimationDecoder;
 use image::codecs::gif::GifDecoder;
+use image::{AnimationDecoder, RgbImage};
 
 use super::*;
 
-/// A frame whose pixels all differ: the place is in red and green, the seed in blue.
+/// A frame of distinct pixels: row in red, column in green, seed in blue.
 fn frame(size: usize, seed: u8) -> Vec<u8> {
     (0..size * size)
         .flat_map(|i| [(i / size) as u8, (i % size) as u8, seed])
@@ -17,7 +17,7 @@ fn pixel(canvas: &Canvas, x: usize, y: usize) -> Colour {
     canvas.rgb.as_chunks::<3>().0[y * canvas.width + x]
 }
 
-fn holds(canvas: &Canvas, colour: Colour) -> usize {
+fn count(canvas: &Canvas, colour: Colour) -> usize {
     let pixels = canvas.rgb.as_chunks::<3>().0;
     pixels.iter().filter(|pixel| **pixel == colour).count()
 }
@@ -34,7 +34,7 @@ fn read_gif(path: &Path) -> Vec<(RgbImage, u32)> {
 }
 
 #[test]
-fn blit_enlarges_pixels_to_squares_and_cuts_at_the_edge() {
+fn blit_enlarges_pixels_and_clips_at_the_edge() {
     let mut canvas = Canvas::new(7, 5, [9, 9, 9]);
     canvas.blit(&frame(2, 5), 2, 2, 1, 3);
     assert_eq!(pixel(&canvas, 1, 1), [9, 9, 9]);
@@ -60,7 +60,7 @@ fn a_png_decodes_to_the_same_pixels() {
 }
 
 #[test]
-fn a_gif_of_few_colours_is_exact_and_has_every_frame() {
+fn a_gif_of_at_most_256_colours_is_exact() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("episode.gif");
     let frames: Vec<Vec<u8>> = (0..5).map(|seed| frame(15, seed)).collect(); // 225 colours + background + text
@@ -78,7 +78,7 @@ fn a_gif_of_few_colours_is_exact_and_has_every_frame() {
 }
 
 #[test]
-fn a_gif_of_many_colours_stays_close() {
+fn a_gif_of_more_colours_is_close_to_the_original() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("many.gif");
     let gradient: Vec<u8> = (0..64usize * 64)
@@ -99,19 +99,19 @@ fn a_gif_of_many_colours_stays_close() {
 }
 
 #[test]
-fn an_empty_animation_is_refused() {
+fn an_empty_animation_is_an_error() {
     let none: [Canvas; 0] = [];
     let error = save_gif(Path::new("never.gif"), none, 100).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
 }
 
 #[test]
-fn a_reconstruction_stands_below_its_original() {
+fn reconstructions_are_below_their_frames() {
     let originals = vec![vec![200, 0, 0]; 9];
     let reconstructions = vec![vec![0, 0, 200]; 9];
     let canvas = reconstruction_sheet(1, &originals, &reconstructions);
-    assert_eq!(holds(&canvas, [200, 0, 0]), 9 * 96 * 96);
-    assert_eq!(holds(&canvas, [0, 0, 200]), 9 * 96 * 96);
+    assert_eq!(count(&canvas, [200, 0, 0]), 9 * 96 * 96);
+    assert_eq!(count(&canvas, [0, 0, 200]), 9 * 96 * 96);
     let x = canvas.width - MARGIN - 1;
     assert_eq!(pixel(&canvas, x, MARGIN), [200, 0, 0]);
     assert_eq!(pixel(&canvas, x, MARGIN + 96 + GAP), [0, 0, 200]);
@@ -124,14 +124,14 @@ fn reality_is_left_of_and_above_the_dream() {
         reality: vec![200, 0, 0],
         caption: "step 4  action right  reward +1.0 / +0.9".to_owned(),
     };
-    let film: Vec<_> = dream_beside_reality(1, std::slice::from_ref(&step)).collect();
-    let middle = film[0].height / 2;
-    assert_eq!(pixel(&film[0], MARGIN, middle), [200, 0, 0]);
+    let recording: Vec<_> = dream_next_to_reality(1, std::slice::from_ref(&step)).collect();
+    let middle = recording[0].height / 2;
+    assert_eq!(pixel(&recording[0], MARGIN, middle), [200, 0, 0]);
     assert_eq!(
-        pixel(&film[0], film[0].width - MARGIN - 1, middle),
+        pixel(&recording[0], recording[0].width - MARGIN - 1, middle),
         [0, 0, 200]
     );
-    assert!(holds(&film[0], TEXT) > 0, "the caption is missing");
+    assert!(count(&recording[0], TEXT) > 0, "the caption is missing");
 
     let strip = dream_strip(1, &[step.clone(), step], 8);
     let x = strip.width - MARGIN - 1;
@@ -140,9 +140,9 @@ fn reality_is_left_of_and_above_the_dream() {
 }
 
 #[test]
-fn a_strip_spreads_its_columns_over_the_dream() {
-    assert_eq!(spread(10, 4).collect::<Vec<_>>(), [0, 3, 6, 9]);
-    assert_eq!(spread(3, 8).collect::<Vec<_>>(), [0, 1, 2]);
-    assert_eq!(spread(5, 1).collect::<Vec<_>>(), [0]);
-    assert_eq!(spread(0, 4).count(), 0);
+fn strip_columns_are_evenly_spaced() {
+    assert_eq!(evenly_spaced(10, 4).collect::<Vec<_>>(), [0, 3, 6, 9]);
+    assert_eq!(evenly_spaced(3, 8).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(evenly_spaced(5, 1).collect::<Vec<_>>(), [0]);
+    assert_eq!(evenly_spaced(0, 4).count(), 0);
 }

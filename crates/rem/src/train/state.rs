@@ -1,36 +1,37 @@
-//! What a run consists of, apart from its loop: made, restored from checkpoints, imported.
+//! The state of a run: optimizers, environment and agent, restored from checkpoints or imported.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use burn::tensor::Device;
 
-use crate::agent::Agent;
-use crate::checkpoint::{self, Checkpoint, Manifest, Part};
-use crate::config::{Config, Optimise};
+use crate::config::{Config, EnvMode, OptimizerConfig};
 use crate::device;
 use crate::env::{self, Env};
 use crate::error::{Error, Result};
-use crate::optimiser::{AdamW, DecayGroup};
+use crate::model::agent::Agent;
+use crate::model::weights::Arrays;
 use crate::run::RunDir;
+use crate::run::checkpoint::{self, Checkpoint, Manifest, Part};
 use crate::seeds::{Purpose, Seeds};
-use crate::weights::Arrays;
+use crate::train::optimizer::{AdamW, DecayGroup};
 
-use super::phases::Phase;
+use super::phase::Phase;
 
-pub(super) struct Optimisers {
+/// The optimizers of the three components.
+pub(super) struct Optimizers {
     pub(super) tokenizer: AdamW,
     pub(super) world_model: AdamW,
     pub(super) actor_critic: AdamW,
 }
 
-impl Optimisers {
+impl Optimizers {
     pub(super) fn new(config: &Config) -> Self {
-        let new = |optimise: &Optimise, group| AdamW::new(optimise, &config.train, group);
+        let new = |settings: &OptimizerConfig, group| AdamW::new(settings, &config.train, group);
         Self {
-            tokenizer: new(&config.tokenizer.optimise, DecayGroup::All),
-            world_model: new(&config.world_model.optimise, DecayGroup::WeightMatrices),
-            actor_critic: new(&config.actor_critic.optimise, DecayGroup::All),
+            tokenizer: new(&config.tokenizer.optimizer, DecayGroup::All),
+            world_model: new(&config.world_model.optimizer, DecayGroup::WeightMatrices),
+            actor_critic: new(&config.actor_critic.optimizer, DecayGroup::All),
         }
     }
 
@@ -57,17 +58,17 @@ pub(super) fn config_crc32(config: &Config) -> u32 {
 
 pub(super) fn training_env(config: &Config) -> Result<Box<dyn Env>> {
     let seed = Seeds::new(config.seed).derive(0, Purpose::Environment, 0);
-    Ok(env::make(&config.env, env::Use::Train, seed)?)
+    Ok(env::make(&config.env, EnvMode::Train, seed)?)
 }
 
-/// An agent and its optimisers from the arrays of a checkpoint.
+/// An agent and its optimizers from the arrays of a checkpoint.
 pub(super) fn restore(
-    newborn: Agent,
+    initialized: Agent,
     mut arrays: BTreeMap<String, Arrays>,
     manifest: &Manifest,
     config: &Config,
     device: &Device,
-) -> Result<(Agent, Optimisers), String> {
+) -> Result<(Agent, Optimizers), String> {
     let mut take = |name: &str| {
         arrays
             .remove(name)
@@ -78,32 +79,34 @@ pub(super) fn restore(
         take("world_model")?,
         take("actor_critic")?,
     ];
-    let agent = newborn
+    let agent = initialized
         .with_arrays(weights)
         .map_err(|(name, reason)| format!("{name}: {reason}"))?;
-    let mut optimisers = Optimisers::new(config);
-    for (name, optimiser) in optimisers.each() {
-        let steps = manifest.optimiser_steps.get(name).copied().unwrap_or(0);
-        let moments = take(&format!("{name}.optimiser"))?;
-        optimiser
+    let mut optimizers = Optimizers::new(config);
+    for (name, optimizer) in optimizers.each() {
+        let steps = manifest.optimizer_steps.get(name).copied().unwrap_or(0);
+        let moments = take(&format!("{name}.optimizer"))?;
+        optimizer
             .restore(&moments, steps, device)
-            .map_err(|e| format!("{name}.optimiser: {e}"))?;
+            .map_err(|e| format!("{name}.optimizer: {e}"))?;
     }
-    Ok((agent, optimisers))
+    Ok((agent, optimizers))
 }
 
-/// A checkpoint that is whole but whose weights do not fit the run's config.
+/// The error for a complete checkpoint with weights that do not fit the run's config.
 pub(super) fn other_weights(run: &Path, epoch: u32, reason: String) -> Error {
     Error::Checkpoint {
         path: checkpoint::directory(run, epoch),
         reason,
-        hint: Some(
-            "its weights are of another config than the run's; was a file exchanged?".into(),
-        ),
+        hint: Some("these weights belong to another config; was a file replaced?".into()),
     }
 }
 
-/// The agent of a run's last checkpoint (or of `epoch`), for playing on a device that need not be the run's.
+/// Loads the agent of a run's last checkpoint, or of `epoch`, on any device. Also returns the checkpoint's epoch.
+///
+/// # Errors
+///
+/// If the checkpoint is missing or damaged, or does not fit the config.
 pub fn load_agent(
     run: &Path,
     config: &Config,
@@ -112,7 +115,7 @@ pub fn load_agent(
 ) -> Result<(Agent, u32)> {
     let checkpoint = Checkpoint::read(run, epoch, config_crc32(config), Part::Weights)?;
     let actions = training_env(config)?.actions().len();
-    let newborn = Agent::new(
+    let initialized = Agent::new(
         config,
         actions,
         &Seeds::new(config.seed),
@@ -121,32 +124,40 @@ pub fn load_agent(
     let mut arrays = checkpoint.arrays;
     let mut take = |name: &str| arrays.remove(name).unwrap_or_default();
     let weights = [take("tokenizer"), take("world_model"), take("actor_critic")];
-    let agent = newborn.with_arrays(weights).map_err(|(name, reason)| {
+    let agent = initialized.with_arrays(weights).map_err(|(name, reason)| {
         let reason = format!("{name}: {reason}");
         other_weights(run, checkpoint.manifest.epoch, reason)
     })?;
     Ok((agent, checkpoint.manifest.epoch))
 }
 
-/// A checkpoint of imported weights, their shapes checked; nothing is written yet.
-pub fn imported(config: &Config, file: &Path, weights: [Arrays; 3]) -> Result<Checkpoint> {
+/// Makes a checkpoint from imported weights. Writes nothing.
+///
+/// # Errors
+///
+/// If names or shapes of the weights do not fit the config.
+pub fn checkpoint_from_weights(
+    config: &Config,
+    file: &Path,
+    weights: [Arrays; 3],
+) -> Result<Checkpoint> {
     let device = device::of(config)?;
     let env = training_env(config)?;
     let actions = env.actions().len();
-    let newborn = Agent::new(
+    let initialized = Agent::new(
         config,
         actions,
         &Seeds::new(config.seed),
         &device.autodiff(),
     );
-    let agent = newborn
+    let agent = initialized
         .with_arrays(weights)
         .map_err(|(name, reason)| Error::Weights {
             file: file.into(),
             reason: format!("{name}: {reason}"),
         })?;
     let mut manifest = Manifest::new(0, config_crc32(config));
-    let arrays = all_arrays(&agent, &mut Optimisers::new(config), &mut manifest);
+    let arrays = all_arrays(&agent, &mut Optimizers::new(config), &mut manifest);
     Ok(Checkpoint {
         manifest,
         arrays,
@@ -154,22 +165,26 @@ pub fn imported(config: &Config, file: &Path, weights: [Arrays; 3]) -> Result<Ch
     })
 }
 
-/// Makes a run of an imported agent: one checkpoint, ready for evaluation.
-pub fn write_imported(run: &RunDir, config: &Config, checkpoint: Checkpoint) -> Result<()> {
+/// Writes a run that consists of one checkpoint, ready for evaluation.
+///
+/// # Errors
+///
+/// If a file cannot be written.
+pub fn write_imported_run(run: &RunDir, config: &Config, checkpoint: Checkpoint) -> Result<()> {
     checkpoint.write(run.path())?;
     write_config(run, config)
 }
 
-/// The config is written last: a directory without it is no run yet.
+/// Writes `config.toml`, as the last file of a new run: a directory without it is not a run.
 pub(super) fn write_config(run: &RunDir, config: &Config) -> Result<()> {
     let path = run.path().join("config.toml");
-    crate::files::write_atomic(&path, config.to_toml().as_bytes()).map_err(Error::File)
+    rem_run::files::write_atomic(&path, config.to_toml().as_bytes()).map_err(Error::File)
 }
 
-/// The weights and moments of a checkpoint; the optimisers' steps go into its manifest.
+/// Weights and optimizer moments for a checkpoint. Writes the optimizers' step counts to its manifest.
 pub(super) fn all_arrays(
     agent: &Agent,
-    optimisers: &mut Optimisers,
+    optimizers: &mut Optimizers,
     manifest: &mut Manifest,
 ) -> BTreeMap<String, Arrays> {
     let weights = agent
@@ -177,11 +192,11 @@ pub(super) fn all_arrays(
         .into_iter()
         .map(|(name, a)| (name.to_string(), a));
     let mut arrays: BTreeMap<String, Arrays> = weights.collect();
-    for (name, optimiser) in optimisers.each() {
+    for (name, optimizer) in optimizers.each() {
         manifest
-            .optimiser_steps
-            .insert(name.into(), optimiser.steps());
-        arrays.insert(format!("{name}.optimiser"), optimiser.to_arrays());
+            .optimizer_steps
+            .insert(name.into(), optimizer.steps());
+        arrays.insert(format!("{name}.optimizer"), optimizer.to_arrays());
     }
     arrays
 }

@@ -1,34 +1,34 @@
-//! How close is close enough, in each precision.
+//! Tolerances for each precision.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::{Gradients, Tensor};
-use rem::weights::{Array, Arrays};
+use rem::model::weights::{Array, Arrays};
 use rem_kernels::Precision;
 
-/// What may lie between our numbers and the recorded ones; relative where not said otherwise.
+/// Maximum differences from the recorded numbers; relative unless noted.
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
     precision: Precision,
     measured: Measured,
     pub values: f32,
-    /// Of single losses, and of those of ten steps.
+    /// For losses, including those of ten training steps.
     pub losses: f32,
     pub gradients: f32,
-    /// Of gradients that come back through the nearest code, a ReLU or the norm of retained values.
+    /// For gradients through vector quantization, a ReLU or the norm of retention outputs.
     pub rough_gradients: f32,
-    /// Of the norm of all gradients.
+    /// For the global gradient norm.
     pub gradient_norm: f32,
-    /// Absolute, for each element, on top of the relative one.
+    /// Absolute tolerance per element, added to the relative one.
     near_zero: f32,
-    /// The share of tokens that must be the same.
+    /// Fraction of tokens that must be equal.
     same_tokens: f32,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Measured {
-    /// Each element's difference by its own size.
+    /// Compares each element, relative to its own size.
     ByElement,
-    /// The norm of a tensor's difference by the norm of the tensor.
+    /// Compares the norm of the difference with the norm of the tensor.
     AsAWhole,
 }
 
@@ -44,11 +44,10 @@ const F32: Tolerance = Tolerance {
     same_tokens: 1.0,
 };
 
-/// A factor rounded to bfloat16 is off by up to 2^-9 of itself, and the products of a network, one after the
-/// other, add that up to a percent or two of a tensor; an element that is a small difference of large terms may
-/// be off by any share of itself, hence whole tensors. Now and then the nearest code or the sign before a ReLU
-/// is another one, and the norm of small retained values magnifies their errors: a gradient that hangs on one row
-/// for each step is then off by some ten percent.
+/// Rounding to bfloat16 has a relative error of up to 2^-9, which accumulates through a network to one or two percent of
+/// a tensor's norm. Elements that are small differences of large terms can have any relative error, hence the comparison
+/// of whole tensors. A different nearest code, a different sign before a ReLU, or normalization of small retention
+/// outputs amplifies errors: gradients that depend on one row per step are then off by about ten percent.
 const MIXED: Tolerance = Tolerance {
     precision: Precision::Mixed,
     measured: Measured::AsAWhole,
@@ -69,7 +68,7 @@ impl Tolerance {
         }
     }
 
-    /// The same for numbers that are sums of others of this size.
+    /// The same tolerances for sums of terms of this size.
     pub fn near_zero_of(self, size: f32) -> Self {
         Self {
             near_zero: self.near_zero * size,
@@ -77,7 +76,7 @@ impl Tolerance {
         }
     }
 
-    /// Fails unless our numbers are within `relative` of theirs.
+    /// Panics unless our numbers are within `relative` of theirs.
     pub fn check(&self, name: &str, ours: &[f32], theirs: &[f32], relative: f32) {
         let what = format!("{:?}: {name}", self.precision);
         match self.measured {
@@ -86,17 +85,17 @@ impl Tolerance {
         }
     }
 
-    /// Fails unless enough tokens are the same.
+    /// Panics unless enough tokens are equal.
     pub fn check_tokens(&self, name: &str, ours: &[f32], theirs: &[f32]) {
         let (precision, count) = (self.precision, theirs.len());
         assert_eq!(ours.len(), count, "{precision:?}: {name}: length");
         let same = ours.iter().zip(theirs).filter(|(a, b)| a == b).count();
-        let what = format!("{precision:?}: {name}: {same} of {count} are the same");
+        let what = format!("{precision:?}: {name}: {same} of {count} are equal");
         report(&what);
         assert!(same as f32 >= self.same_tokens * count as f32, "{what}");
     }
 
-    /// All gradients of a module within `relative` of the recorded ones, which were brought to our names.
+    /// Panics unless all gradients of a module are within `relative` of `expected`, which uses our parameter names.
     pub fn check_gradients<M: Module>(
         &self,
         module: &M,
@@ -117,7 +116,7 @@ impl Tolerance {
     }
 }
 
-/// Every element within `near_zero` and `relative` of its size.
+/// Panics unless every element is within `near_zero` plus `relative` times its size.
 fn by_element(what: &str, ours: &[f32], theirs: &[f32], relative: f32, near_zero: f32) {
     assert_eq!(ours.len(), theirs.len(), "{what}: length");
     let tolerances = |(a, b): (&f32, &f32)| (a - b).abs() / (near_zero + relative * b.abs());
@@ -140,7 +139,7 @@ fn by_element(what: &str, ours: &[f32], theirs: &[f32], relative: f32, near_zero
     );
 }
 
-/// The difference as a whole within `relative` of the tensor's norm, and `near_zero` for each element.
+/// Panics unless the norm of the difference is within `relative` of the tensor's norm, plus `near_zero` per element.
 pub fn as_a_whole(what: &str, ours: &[f32], theirs: &[f32], relative: f32, near_zero: f32) {
     assert_eq!(ours.len(), theirs.len(), "{what}: length");
     let norm =
@@ -159,7 +158,7 @@ fn report(line: &str) {
     }
 }
 
-/// The gradients of a module's parameters by their names.
+/// The gradients of a module's parameters, by parameter name.
 fn gradients<M: Module>(module: &M, grads: &Gradients) -> Arrays {
     struct Collect<'a> {
         grads: &'a Gradients,

@@ -1,22 +1,22 @@
-//! The controller: step by step and through all steps together, λ-returns, losses, gradients.
+//! The controller matches the recorded forward pass (stepwise and unrolled), λ-returns, losses and gradients.
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use rem::actor_critic::{self, Experience};
-use rem::import;
-use rem::returns::lambda_returns;
-use rem::weights::{Array, under};
+use rem::imagination::returns::lambda_returns;
+use rem::model::actor_critic::{self, Experience};
+use rem::model::weights::{Array, under};
+use rem::run::import;
 use rem_kernels::Precision;
 
 use crate::support::Golden;
 
 #[test]
-fn controller_forward_returns_losses_and_gradients() {
+fn controller_forward_returns_losses_and_gradients_match() {
     forward_returns_losses_and_gradients(&Golden::load(Precision::F32));
 }
 
 #[test]
-fn controller_forward_returns_losses_and_gradients_mixed() {
+fn controller_forward_returns_losses_and_gradients_match_in_mixed_precision() {
     forward_returns_losses_and_gradients(&Golden::load(Precision::Mixed));
 }
 
@@ -31,7 +31,7 @@ fn forward_returns_losses_and_gradients(golden: &Golden) {
     let (mut logits, mut values) = (vec![], vec![]);
     for t in 0..steps {
         let tokens: Tensor<2, Int> = batch.tokens.clone().narrow(1, t, 1).squeeze_dim(1);
-        state = controller.observe(controller.view(&tokenizer, tokens), state);
+        state = controller.observe(controller.encoder_input(&tokenizer, tokens), state);
         let heads = controller.heads(&state);
         logits.push(heads.logits);
         values.push(heads.values);
@@ -43,12 +43,12 @@ fn forward_returns_losses_and_gradients(golden: &Golden) {
     golden.check("ac.values", values.clone());
     golden.check("ac.h", state.hidden.clone());
     golden.check("ac.c", state.cell.clone());
-    // Training goes through all steps together.
+    // Training unrolls all steps at once.
     let between = batch.actions.clone().narrow(1, 0, steps - 1);
     let tokens: Tensor<2, Int> = batch.tokens.swap_dims(0, 1).reshape([steps * b, k]);
     let start = controller.initial_state(b);
-    let views = controller.view(&tokenizer, tokens);
-    let (logits, values) = controller.relive(views, between, start);
+    let views = controller.encoder_input(&tokenizer, tokens);
+    let (logits, values) = controller.unroll(views, between, start);
     golden.check("ac.logits", logits.clone());
     golden.check("ac.values", values.clone());
 
@@ -66,7 +66,7 @@ fn forward_returns_losses_and_gradients(golden: &Golden) {
                 &flat[row],
                 config.discount as f32,
                 config.lambda as f32,
-                config.end_value as f32,
+                config.terminal_value as f32,
             )
         })
         .collect();
@@ -84,8 +84,8 @@ fn forward_returns_losses_and_gradients(golden: &Golden) {
         },
         config,
     );
-    golden.check_loss("ac.loss.actions", &losses.actions);
-    golden.check_loss("ac.loss.values", &losses.values);
+    golden.check_loss("ac.loss.actions", &losses.policy);
+    golden.check_loss("ac.loss.values", &losses.value);
     golden.check_loss("ac.loss.entropy", &losses.entropy);
     let grads = losses.total().backward();
     let expected = import::actor_critic(under(&golden.expected, "ac.grad")).unwrap();

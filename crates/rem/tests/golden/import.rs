@@ -1,12 +1,12 @@
-//! Reading the authors' files.
+//! The authors' PyTorch checkpoint can be read.
 
-use rem::import;
+use rem::run::import;
 use rem_kernels::Precision;
 
 use crate::support::Golden;
 
 #[test]
-fn the_pytorch_checkpoint_holds_the_same_weights() {
+fn pytorch_checkpoint_has_the_same_weights() {
     let golden = Golden::load(Precision::F32);
     assert_eq!(
         import::read(&golden.dir.join("checkpoint.pt")).unwrap(),

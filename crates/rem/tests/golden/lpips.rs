@@ -1,19 +1,20 @@
-//! The perceptual distance with weights that a formula gives.
+//! The perceptual distance matches recorded values, with weights from a formula.
 
 use burn::tensor::{DType, Device, Tensor};
-use rem::tokenizer::lpips::{Lpips, STAGES};
-use rem::weights::{self, Array, Arrays};
+use rem::model::tokenizer::lpips::{Lpips, STAGES};
+use rem::model::weights::{self, Array, Arrays};
+use rem::run::import;
 use rem_kernels::Precision;
 
 use crate::compare::as_a_whole;
 use crate::support::{Golden, in_f64};
 
 #[test]
-fn lpips_value_and_gradient() {
+fn lpips_value_and_gradient_match() {
     let fixture = Fixture::load(Precision::F32);
     let (lpips, theirs) = (fixture.lpips(), &fixture.expected["grad_target"].data);
-    // With these weights two inputs of a max-pool are so close that f32 may pick the other one, which moves
-    // some gradients by a percent: element by element in f64, and as a whole in f32.
+    // With these weights, two inputs of a max-pool are so close that f32 may select the other one, which changes
+    // some gradients by a percent. So compare elements in f64 and whole tensors in f32.
     let tolerance = fixture.golden.tolerance;
     let ours = fixture.value_and_gradient(in_f64(lpips.clone()), DType::F64);
     tolerance.check("grad_target in F64", &ours, theirs, tolerance.gradients);
@@ -21,10 +22,9 @@ fn lpips_value_and_gradient() {
     as_a_whole("F32: grad_target", &ours, theirs, 5e-3, 0.0);
 }
 
-/// Without the gradient: with these weights errors of 1e-5 already move it by half of its norm, so that in
-/// bfloat16 nothing is left to compare.
+/// Does not compare the gradient: with these weights, errors of 1e-5 already change it by half of its norm.
 #[test]
-fn lpips_value_mixed() {
+fn lpips_value_matches_in_mixed_precision() {
     let fixture = Fixture::load(Precision::Mixed);
     fixture.value_and_gradient(fixture.lpips(), DType::F32);
 }
@@ -37,7 +37,7 @@ struct Fixture {
 impl Fixture {
     fn load(precision: Precision) -> Self {
         let golden = Golden::load(precision);
-        let expected = weights::read(&golden.dir.join("lpips/expected.safetensors")).unwrap();
+        let expected = import::read(&golden.dir.join("lpips/expected.safetensors")).unwrap();
         Self { golden, expected }
     }
 
@@ -46,7 +46,7 @@ impl Fixture {
         weights::apply(blank, formula_weights()).unwrap()
     }
 
-    /// Checks the value and its mean, and gives the gradient of the mean by the target.
+    /// Checks the value and its mean. Returns the gradient of the mean with respect to the target.
     fn value_and_gradient(&self, lpips: Lpips, dtype: DType) -> Vec<f32> {
         let tensor = |name: &str| {
             Tensor::<4>::from_data(self.expected[name].to_data(), &Device::flex()).cast(dtype)
@@ -66,7 +66,7 @@ impl Fixture {
     }
 }
 
-/// Weights that a formula gives (the README's), so that no 60 MB file is needed.
+/// Weights from a formula, to avoid a 60 MB file.
 fn formula_weights() -> Arrays {
     let mut arrays = Arrays::new();
     let (mut layer, mut from) = (0usize, 3usize);

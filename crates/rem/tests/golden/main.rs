@@ -1,8 +1,9 @@
-//! Recorded numbers of the authors' implementation, met in f32 to the tolerances of their README:
-//! 1e-4 relative (1e-5 absolute near zero) on values, 1e-3 on gradients, exactly on tokens.
-//! In mixed precision as close as its rounding lets them be: see `compare`.
-//! `REM_GOLDEN_DIR` names another directory of the same form; every size is read from it.
-//! `REM_GOLDEN_VERBOSE=1` prints how close each one was.
+//! Golden tests: our numbers match those recorded from the authors' implementation.
+//!
+//! Tolerances in f32: 1e-4 relative (1e-5 absolute near zero) for values, 1e-3 for gradients, exact for tokens.
+//! Tolerances in mixed precision: see `compare`.
+//! `REM_GOLDEN_DIR` selects another directory of the same format; all sizes are read from it.
+//! `REM_GOLDEN_VERBOSE=1` prints the difference of each comparison.
 
 mod compare;
 mod controller;

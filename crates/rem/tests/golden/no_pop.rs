@@ -1,11 +1,11 @@
-//! The world model without POP.
+//! The world model without POP matches recorded outputs and losses.
 
 use burn::module::Module;
 use burn::tensor::{DType, Tensor};
 use rem::config::Config;
-use rem::import;
-use rem::weights::{self, Array, Arrays, under};
-use rem::world_model::{TokenBatch, WorldModel, WorldModelSizes};
+use rem::model::weights::{self, Array, Arrays, under};
+use rem::model::world_model::{TokenBatch, WorldModel, WorldModelSizes};
+use rem::run::import;
 use rem_kernels::{Dropout, Precision};
 
 use crate::support::{Golden, autodiff, in_f64, scalar};
@@ -25,12 +25,12 @@ impl NoPop {
         };
         let dir = golden.dir.join("nopop");
         let arrays = under(
-            &weights::read(&dir.join("weights.safetensors")).unwrap(),
+            &import::read(&dir.join("weights.safetensors")).unwrap(),
             "world_model",
         );
         let arrays = import::world_model(arrays, golden.config.tokenizer.vocabulary).unwrap();
         Self {
-            expected: weights::read(&dir.join("expected.safetensors")).unwrap(),
+            expected: import::read(&dir.join("expected.safetensors")).unwrap(),
             world_model: weights::apply(golden.blank_world_model(), arrays).unwrap(),
             golden,
         }
@@ -41,23 +41,22 @@ impl NoPop {
         tolerance.check(what, ours, &self.expected[name].data, tolerance.values);
     }
 
-    /// All outputs of the training forward in the order of the tokens, but for the very first and last that
-    /// no prediction hangs on.
+    /// The outputs of the training forward pass in token order, without those that predict nothing.
     fn training_outputs(
         &self,
         model: &WorldModel,
         codes: &Tensor<2>,
         batch: TokenBatch,
     ) -> Tensor<3> {
-        let p = model.predict(codes, batch.tokens, batch.actions, 1, Dropout::NONE);
+        let p = model.forward(codes, batch.tokens, batch.actions, 1, Dropout::NONE);
         let [b, n, k, width] = p.observation_outputs.dims();
-        // The output at an action is the first of those that stand for the next observation.
+        // The output at an action predicts the first token of the next observation.
         let last = p.action_outputs.narrow(1, n, 1);
         let rows = p.observation_outputs.reshape([b, n * k, width]);
         Tensor::cat(vec![rows, last], 1)
     }
 
-    /// The recorded outputs at the same places.
+    /// The recorded outputs at the same positions.
     fn expected_outputs(&self) -> Vec<f32> {
         let all: Tensor<3> = Tensor::from_data(
             self.expected["train_outputs"].to_data(),
@@ -66,17 +65,17 @@ impl NoPop {
         let k = self.golden.config.tokens_per_obs();
         let [b, length, width] = all.dims();
         let blocks = length / (k + 1);
-        // From the first action on: an action, K observation tokens of which the last predicts nothing.
-        let kept = all.clone().narrow(1, k, (blocks - 1) * (k + 1));
-        let kept: Tensor<4> = kept.reshape([b, blocks - 1, k + 1, width]);
-        let kept = kept.narrow(2, 0, k).reshape([b, (blocks - 1) * k, width]);
-        Array::from_tensor(Tensor::cat(vec![kept, all.narrow(1, length - 1, 1)], 1)).data
+        // From the first action on, each block is an action and K observation tokens; the last token predicts nothing.
+        let used = all.clone().narrow(1, k, (blocks - 1) * (k + 1));
+        let used: Tensor<4> = used.reshape([b, blocks - 1, k + 1, width]);
+        let used = used.narrow(2, 0, k).reshape([b, (blocks - 1) * k, width]);
+        Array::from_tensor(Tensor::cat(vec![used, all.narrow(1, length - 1, 1)], 1)).data
     }
 }
 
-/// In f64, so that rounding along the sequence neither hides nor fakes a difference between the formulas.
+/// In f64, so that rounding errors do not mask or mimic a difference between the formulas.
 #[test]
-fn no_pop_outputs_in_training_and_token_by_token() {
+fn no_pop_outputs_match_in_training_and_token_by_token() {
     let no_pop = NoPop::load(Precision::F32);
     let golden = &no_pop.golden;
     let world_model = in_f64(no_pop.world_model.valid());
@@ -87,24 +86,24 @@ fn no_pop_outputs_in_training_and_token_by_token() {
     let (ours, theirs) = (Array::from_tensor(ours).data, no_pop.expected_outputs());
     tolerance.check("training in f64", &ours, &theirs, tolerance.values);
 
-    // As a dream reads: a token at a time, but an observation's last one together with its action.
+    // As in imagination: one token per call, except that an observation's last token and the action share one.
     let x = world_model.embed(&codes, batch.tokens, batch.actions);
     let [_, length, width] = x.dims();
     let k = golden.config.tokens_per_obs();
-    let mut memory = world_model.nothing_seen();
-    let (mut outputs, mut places) = (vec![], vec![]);
+    let mut state = world_model.initial_state();
+    let (mut outputs, mut positions) = (vec![], vec![]);
     let mut t = 0;
     while t < length {
         let together = if t % (k + 1) == k - 1 { 2 } else { 1 };
-        let piece = x.clone().narrow(1, t, together);
-        let (y, next) = world_model.network().read(piece, memory);
-        memory = next;
+        let chunk = x.clone().narrow(1, t, together);
+        let (y, next) = world_model.network().update_state(chunk, state);
+        state = next;
         t += together;
         outputs.push(y);
-        places.push(t - 1);
+        positions.push(t - 1);
     }
     let theirs = &no_pop.expected["train_outputs"].data;
-    for (i, (y, at)) in outputs.into_iter().zip(places).enumerate() {
+    for (i, (y, at)) in outputs.into_iter().zip(positions).enumerate() {
         let ours = Array::from_tensor(y).data;
         let rows = ours.len() / width;
         let theirs: Vec<f32> = (0..rows)
@@ -117,12 +116,12 @@ fn no_pop_outputs_in_training_and_token_by_token() {
 }
 
 #[test]
-fn no_pop_losses() {
+fn no_pop_losses_match() {
     losses(&NoPop::load(Precision::F32));
 }
 
 #[test]
-fn no_pop_losses_mixed() {
+fn no_pop_losses_match_in_mixed_precision() {
     losses(&NoPop::load(Precision::Mixed));
 }
 
@@ -139,13 +138,13 @@ fn losses(no_pop: &NoPop) {
     }
 }
 
-/// A whole agent without POP, as the authors save one, comes with its sizes.
+/// An agent without POP, in the authors' format.
 #[test]
-fn an_agent_without_pop_is_told_from_its_weights() {
+fn import_detects_missing_pop_and_sizes_from_weights() {
     let golden = Golden::load(Precision::F32);
     let mut arrays = golden.weights.clone();
     arrays.retain(|name, _| !name.starts_with("world_model."));
-    arrays.extend(weights::read(&golden.dir.join("nopop/weights.safetensors")).unwrap());
+    arrays.extend(import::read(&golden.dir.join("nopop/weights.safetensors")).unwrap());
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("agent.safetensors");
     std::fs::write(&file, weights::to_safetensors(&arrays)).unwrap();

@@ -1,20 +1,20 @@
-//! The recorded numbers, and models made of them.
+//! Loads the recorded numbers, and models with the recorded weights.
 
 use std::path::{Path, PathBuf};
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, Tensor};
-use rem::actor_critic::{ActorCritic, ControllerSizes};
 use rem::config::Config;
-use rem::import;
-use rem::tokenizer::Tokenizer;
-use rem::weights::{self, Array, Arrays, under};
-use rem::world_model::{TokenBatch, WorldModel, WorldModelSizes};
+use rem::model::actor_critic::{ActorCritic, ControllerSizes};
+use rem::model::tokenizer::Tokenizer;
+use rem::model::weights::{self, Array, Arrays, under};
+use rem::model::world_model::{TokenBatch, WorldModel, WorldModelSizes};
+use rem::run::import;
 use rem_kernels::Precision;
 
 use crate::compare::Tolerance;
 
-/// The recorded numbers, and models with the recorded weights in one precision.
+/// The recorded numbers and weights, for one precision.
 pub struct Golden {
     pub dir: PathBuf,
     pub config: Config,
@@ -38,9 +38,9 @@ impl Golden {
                 .as_u64()
                 .unwrap_or_else(|| panic!("config.json: {key}"))
         };
-        let weights = weights::read(&dir.join("weights.safetensors")).unwrap();
+        let weights = import::read(&dir.join("weights.safetensors")).unwrap();
         let feed_forward = weights["world_model._model.layers.0.linear1.weight"].shape[0];
-        let expected = weights::read(&dir.join("expected.safetensors")).unwrap();
+        let expected = import::read(&dir.join("expected.safetensors")).unwrap();
         let set = [
             (
                 "env.frame_size",
@@ -56,7 +56,7 @@ impl Golden {
             ("world_model.feed_forward", feed_forward as u64),
             ("world_model.context", size("context")),
             ("world_model.dropout", 0),
-            ("actor_critic.lstm", size("lstm")),
+            ("actor_critic.lstm_dim", size("lstm")),
         ];
         let set: Vec<String> = set.iter().map(|(k, v)| format!("{k}={v}")).collect();
         let config = Config::load("atari100k", &set).unwrap();
@@ -137,8 +137,8 @@ impl Golden {
             .check(name, &ours, theirs, self.tolerance.values);
     }
 
-    /// A state sums some hundred products, up to hundreds in size: around its zeros the recorded f32
-    /// numbers are themselves uncertain by more than 1e-5, so there the tolerance is of the state's size.
+    /// A state is a sum of about a hundred products of sizes up to hundreds. Near zero, the recorded f32 numbers have
+    /// errors above 1e-5 themselves, so the absolute tolerance scales with the state's size.
     pub fn check_state<const D: usize>(&self, name: &str, ours: Tensor<D>) {
         let theirs = &self.expected[name].data;
         let size = theirs.iter().map(|x| x.abs()).sum::<f32>() / theirs.len() as f32;
@@ -158,7 +158,7 @@ impl Golden {
     }
 }
 
-/// A copy in double precision: what is left of a difference then is a difference of the formulas.
+/// A copy in f64, where rounding errors are negligible and only differences between formulas remain.
 pub fn in_f64<M: Module>(module: M) -> M {
     struct Cast;
     impl ModuleMapper for Cast {

@@ -1,33 +1,33 @@
-//! The tokenizer: both ways, losses, gradients, ten steps of training.
+//! The tokenizer matches the recorded encoding, decoding, losses, gradients and ten training steps.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
 use rem::config::Reconstruction;
-use rem::import;
-use rem::optimiser::{AdamW, DecayGroup};
-use rem::tokenizer::code_grid;
-use rem::weights::under;
+use rem::model::tokenizer::code_grid;
+use rem::model::weights::under;
+use rem::run::import;
+use rem::train::optimizer::{AdamW, DecayGroup};
 use rem_kernels::Precision;
 
 use crate::support::{Golden, scalar};
 
 #[test]
-fn tokenizer_forward() {
+fn tokenizer_forward_matches() {
     forward(&Golden::load(Precision::F32));
 }
 
 #[test]
-fn tokenizer_forward_mixed() {
+fn tokenizer_forward_matches_in_mixed_precision() {
     forward(&Golden::load(Precision::Mixed));
 }
 
 #[test]
-fn tokenizer_losses_gradients_and_ten_steps() {
+fn tokenizer_losses_gradients_and_ten_steps_match() {
     losses_gradients_and_ten_steps(&Golden::load(Precision::F32));
 }
 
 #[test]
-fn tokenizer_losses_gradients_and_ten_steps_mixed() {
+fn tokenizer_losses_gradients_and_ten_steps_match_in_mixed_precision() {
     losses_gradients_and_ten_steps(&Golden::load(Precision::Mixed));
 }
 
@@ -39,7 +39,7 @@ fn forward(golden: &Golden) {
     let ours: Vec<f32> = tokens.float().try_into_vec_as().unwrap();
     let theirs = &golden.expected["tok.tokens"].data;
     golden.tolerance.check_tokens("tok.tokens", &ours, theirs);
-    // From here on with the recorded tokens: ours may have another one or two in mixed precision.
+    // Continue with the recorded tokens: in mixed precision, one or two of ours may differ.
     let tokens = golden.tensor::<2>("tok.tokens").int();
     let codes = code_grid(tokenizer.codes(), tokens.clone());
     golden.check("tok.z_q", channels_first(codes));
@@ -52,9 +52,12 @@ fn forward(golden: &Golden) {
 fn losses_gradients_and_ten_steps(golden: &Golden) {
     let mut tokenizer = golden.tokenizer();
     let frames = golden.frames(8);
-    let l1 = tokenizer.losses(frames.clone(), Reconstruction::L1, None);
+    let mut config = golden.config.tokenizer.clone();
+    config.reconstruction = Reconstruction::L1;
+    let l1 = tokenizer.losses(frames.clone(), &config, None);
     golden.check_loss("tok.loss.l1_variant", &l1.reconstruction);
-    let losses = tokenizer.losses(frames.clone(), Reconstruction::Mse, None);
+    config.reconstruction = Reconstruction::Mse;
+    let losses = tokenizer.losses(frames.clone(), &config, None);
     golden.check_loss("tok.loss.commitment_loss", &losses.commitment);
     golden.check_loss("tok.loss.reconstruction_loss", &losses.reconstruction);
     let grads = (losses.commitment + losses.reconstruction).backward();
@@ -63,13 +66,13 @@ fn losses_gradients_and_ten_steps(golden: &Golden) {
     tolerance.check_gradients(&tokenizer, &grads, expected, tolerance.rough_gradients);
 
     let config = &golden.config;
-    let mut optimiser = AdamW::new(&config.tokenizer.optimise, &config.train, DecayGroup::All);
+    let mut optimizer = AdamW::new(&config.tokenizer.optimizer, &config.train, DecayGroup::All);
     let mut ten = Vec::new();
     for step in 0..10 {
-        let losses = tokenizer.losses(frames.clone(), Reconstruction::Mse, None);
+        let losses = tokenizer.losses(frames.clone(), &golden.config.tokenizer, None);
         let total = losses.commitment + losses.reconstruction;
         ten.push(scalar(&total));
-        let (next, norm) = optimiser.step(tokenizer, &total).unwrap();
+        let (next, norm) = optimizer.step(tokenizer, &total).unwrap();
         tokenizer = next;
         if step == 0 {
             golden.check_scalars("tok.grad_norm", &[norm], tolerance.gradient_norm);
@@ -78,7 +81,7 @@ fn losses_gradients_and_ten_steps(golden: &Golden) {
     golden.check_scalars("tok.ten_losses", &ten, tolerance.losses);
 }
 
-/// The recorded images have their channels first.
+/// Converts to the channels-first layout of the recorded images.
 fn channels_first(images: Tensor<4>) -> Tensor<4> {
     images.permute([0, 3, 1, 2])
 }

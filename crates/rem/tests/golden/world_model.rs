@@ -1,41 +1,41 @@
-//! The world model: the training forward, losses, gradients, ten steps of training, imagination.
+//! The world model matches the recorded training forward pass, losses, gradients, ten training steps and imagination.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
-use rem::import;
-use rem::optimiser::{AdamW, DecayGroup};
-use rem::weights::under;
+use rem::model::weights::under;
+use rem::run::import;
+use rem::train::optimizer::{AdamW, DecayGroup};
 use rem_kernels::{Dropout, Precision};
 
 use crate::support::{Golden, scalar};
 
 #[test]
-fn world_model_training_forward() {
+fn world_model_training_forward_matches() {
     training_forward(&Golden::load(Precision::F32));
 }
 
 #[test]
-fn world_model_training_forward_mixed() {
+fn world_model_training_forward_matches_in_mixed_precision() {
     training_forward(&Golden::load(Precision::Mixed));
 }
 
 #[test]
-fn world_model_losses_gradients_and_ten_steps() {
+fn world_model_losses_gradients_and_ten_steps_match() {
     losses_gradients_and_ten_steps(&Golden::load(Precision::F32));
 }
 
 #[test]
-fn world_model_losses_gradients_and_ten_steps_mixed() {
+fn world_model_losses_gradients_and_ten_steps_match_in_mixed_precision() {
     losses_gradients_and_ten_steps(&Golden::load(Precision::Mixed));
 }
 
 #[test]
-fn world_model_imagination() {
+fn world_model_imagination_matches() {
     imagination(&Golden::load(Precision::F32));
 }
 
 #[test]
-fn world_model_imagination_mixed() {
+fn world_model_imagination_matches_in_mixed_precision() {
     imagination(&Golden::load(Precision::Mixed));
 }
 
@@ -45,7 +45,7 @@ fn training_forward(golden: &Golden) {
         golden.tokenizer().codes(),
         golden.batch(),
     );
-    let p = world_model.predict(&codes, batch.tokens, batch.actions, 0, Dropout::NONE);
+    let p = world_model.forward(&codes, batch.tokens, batch.actions, 0, Dropout::NONE);
     let [b, t, k, width] = p.observation_outputs.dims();
     let actions: Tensor<4> = p.action_outputs.reshape([b, t, 1, width]);
     let outputs: Tensor<3> =
@@ -73,8 +73,8 @@ fn losses_gradients_and_ten_steps(golden: &Golden) {
     tolerance.check_gradients(&world_model, &grads, expected, tolerance.rough_gradients);
 
     let config = &golden.config;
-    let mut optimiser = AdamW::new(
-        &config.world_model.optimise,
+    let mut optimizer = AdamW::new(
+        &config.world_model.optimizer,
         &config.train,
         DecayGroup::WeightMatrices,
     );
@@ -82,7 +82,7 @@ fn losses_gradients_and_ten_steps(golden: &Golden) {
     for step in 0..10 {
         let total = world_model.losses(&codes, &batch, 0).total();
         ten.push(scalar(&total));
-        let (next, norm) = optimiser.step(world_model, &total).unwrap();
+        let (next, norm) = optimizer.step(world_model, &total).unwrap();
         world_model = next;
         if step == 0 {
             golden.check_scalars("wm.grad_norm", &[norm], tolerance.gradient_norm);
@@ -106,21 +106,21 @@ fn imagination(golden: &Golden) {
         )
     };
     let (tokens, actions) = block(0, context);
-    let nothing = world_model.nothing_seen();
-    let (mut output, mut memory) = world_model.fold(&codes, tokens, actions, nothing);
+    let start = world_model.initial_state();
+    let (mut output, mut state) = world_model.update_state(&codes, tokens, actions, start);
     let (mut observations, mut rewards, mut ends) = (vec![], vec![], vec![]);
     for t in context..steps {
         let (reward, end) = world_model.outcome_logits(output);
         rewards.push(reward);
         ends.push(end);
-        observations.push(world_model.observation_logits(&memory));
+        observations.push(world_model.predict_observation(&state));
         let (tokens, actions) = block(t, 1);
-        (output, memory) = world_model.fold(&codes, tokens, actions, memory);
+        (output, state) = world_model.update_state(&codes, tokens, actions, state);
     }
     golden.check("wm.imagine.obs_logits", Tensor::stack::<4>(observations, 1));
     golden.check("wm.imagine.reward_logits", Tensor::stack::<3>(rewards, 1));
     golden.check("wm.imagine.end_logits", Tensor::stack::<3>(ends, 1));
-    for (i, layer) in memory.retention().layers().unwrap().iter().enumerate() {
+    for (i, layer) in state.retention().layers().unwrap().iter().enumerate() {
         golden.check_state(&format!("wm.imagine.final_state.{i}"), layer.clone());
     }
 }

@@ -1,45 +1,55 @@
-//! Attention of new tokens over keys and values that are kept from call to call.
+//! Attention of new tokens over a cache of keys and values.
 
 use super::{KEY, QUERY, VALUE, each_task, scale};
 use crate::cpu::cross_entropy::{largest, weight};
-use crate::cpu::level::{Level, vectorised};
+use crate::cpu::isa::{Isa, multiversion};
+use crate::cpu::matmul::SharedMut;
 use crate::cpu::norm;
-use crate::cpu::product::SharedMut;
 use crate::cpu::scratch::Scratch;
 
-/// Kept keys that stand side by side, channel by channel, so that a query meets as many at once.
+/// Cached keys are interleaved in groups of this size, channel by channel: a query is scored against a group at once.
 pub const LANES: usize = 16;
 
-/// New tokens after kept ones.
+/// The sizes of an attention of new tokens over a cache.
 #[derive(Clone, Copy, Debug)]
 pub struct CachePlan {
+    /// Batch size.
     pub batch: usize,
+    /// Number of heads.
     pub heads: usize,
+    /// Channels of a head.
     pub head_dim: usize,
-    /// New ones.
+    /// New tokens of a sequence.
     pub tokens: usize,
-    /// Those before them.
+    /// Tokens in the cache.
     pub past: usize,
-    /// For how many there is room; a multiple of [`LANES`].
+    /// Tokens that the cache has room for; a multiple of [`LANES`].
     pub capacity: usize,
 }
 
 impl CachePlan {
-    /// Keys and values of one batch element and head.
-    fn own(&self) -> usize {
+    /// Elements of the keys and values of one batch element and head.
+    fn head_len(&self) -> usize {
         2 * self.capacity * self.head_dim
     }
+    /// Elements of the cache.
     pub fn cache_len(&self) -> usize {
-        self.batch * self.heads * self.own()
+        self.batch * self.heads * self.head_len()
     }
 }
 
-/// Keeps the keys and values of new tokens and lets their queries see all up to their own place, in f32.
+/// Adds the keys and values of new tokens to the cache and attends to all tokens up to each query's own, in f32.
 /// # Shapes
 /// - `rows`: `[batch * tokens, 3 * width]`; `cache`: for each batch element and head keys,
 ///   `[capacity / LANES, head_dim, LANES]`, and values, `[capacity, head_dim]`
 /// - `out`: `[batch * tokens, width]`
-pub fn read(level: Level, plan: &CachePlan, rows: &[f32], cache: &mut [f32], out: &mut [f32]) {
+pub fn forward_cached(
+    isa: Isa,
+    plan: &CachePlan,
+    rows: &[f32],
+    cache: &mut [f32],
+    out: &mut [f32],
+) {
     let (dim, width) = (plan.head_dim, plan.heads * plan.head_dim);
     let count = plan.batch * plan.tokens;
     assert_eq!(rows.len(), 3 * count * width);
@@ -53,8 +63,9 @@ pub fn read(level: Level, plan: &CachePlan, rows: &[f32], cache: &mut [f32], out
     each_task(plan.batch * plan.heads, work, |task| {
         let (batch, head) = (task / plan.heads, task % plan.heads);
         // SAFETY: each task has its own keys and values.
-        let own =
-            unsafe { std::slice::from_raw_parts_mut(cache.0.add(task * plan.own()), plan.own()) };
+        let own = unsafe {
+            std::slice::from_raw_parts_mut(cache.0.add(task * plan.head_len()), plan.head_len())
+        };
         let (keys, values) = own.split_at_mut(plan.capacity * dim);
         let mut scores = Scratch::<f32>::new(plan.capacity);
         let mut q = Scratch::<f32>::new(dim);
@@ -69,7 +80,7 @@ pub fn read(level: Level, plan: &CachePlan, rows: &[f32], cache: &mut [f32], out
             let at = place * dim;
             values[at..at + dim].copy_from_slice(part(VALUE));
             q.copy_from_slice(part(QUERY));
-            scale(level, &mut q, 1.0 / (dim as f32).sqrt());
+            scale(isa, &mut q, 1.0 / (dim as f32).sqrt());
             // SAFETY: each task writes its own head's columns of its own rows.
             let out = unsafe {
                 let to = out.0.add((batch * plan.tokens + t) * width + head * dim);
@@ -77,21 +88,13 @@ pub fn read(level: Level, plan: &CachePlan, rows: &[f32], cache: &mut [f32], out
             };
             let seen = (place + 1).next_multiple_of(LANES);
             let scores = &mut scores[..seen];
-            one_query(
-                level,
-                &q,
-                &keys[..seen * dim],
-                values,
-                scores,
-                place + 1,
-                out,
-            );
+            one_query(isa, &q, &keys[..seen * dim], values, scores, place + 1, out);
         }
     });
 }
 
-vectorised! {
-    /// What lies in `keys` and `scores` beyond the `seen` first is of no account.
+multiversion! {
+    /// Attends to the first `seen` keys; `keys` and `scores` are padded to whole groups.
     fn one_query(
         q: &[f32],
         keys: &[f32],
@@ -112,9 +115,9 @@ vectorised! {
             *scores = sums;
         }
         let scores = &mut scores[..seen];
-        let most = largest(scores);
+        let max = largest(scores);
         for score in scores.iter_mut() {
-            *score = weight(*score - most);
+            *score = weight(*score - max);
         }
         let share = 1.0 / norm::sum_of([scores], |[x]| x);
         out.fill(0.0);

@@ -1,10 +1,10 @@
-//! Attention against sums in f64.
+//! Attention against f64.
 
 use super::*;
 use crate::cpu::testing::numbers;
 use crate::cpu::tile::{Precision, with_tile};
 
-/// By sums in f64.
+/// In f64.
 fn expected(plan: &Plan, rows: &[f32]) -> Vec<f32> {
     let (dim, width) = (plan.head_dim, plan.width());
     let at = |b: usize, t: usize, part: usize, c: usize| {
@@ -49,30 +49,30 @@ fn assert_close(found: &[f32], expected: &[f32], tolerance: f32, what: &str) {
 }
 
 #[test]
-fn a_query_sees_what_came_before_it() {
+fn forward_matches_causal_attention_in_f64() {
     for sizes in SIZES {
         let plan = plan(sizes);
         let rows = numbers(3 * plan.rows() * plan.width(), 1);
         let rows: Vec<f32> = rows.iter().map(|x| 3.0 * x).collect();
         let expected = expected(&plan, &rows);
-        for level in Level::available() {
+        for isa in Isa::available() {
             for (precision, tolerance) in [(Precision::F32, 1e-5), (Precision::Mixed, 0.1)] {
                 let mut out = vec![0f32; expected.len()];
-                with_tile!(level, precision, tile => forward(tile, &plan, &rows, &mut out));
-                assert_close(&out, &expected, tolerance, &format!("{sizes:?} {level:?}"));
+                with_tile!(isa, precision, tile => forward(tile, &plan, &rows, &mut out));
+                assert_close(&out, &expected, tolerance, &format!("{sizes:?} {isa:?}"));
             }
         }
     }
 }
 
 #[test]
-fn kept_keys_and_values_are_seen_as_if_they_had_come_together() {
+fn cached_attention_matches_attention_over_the_whole_sequence() {
     for sizes in SIZES {
         let plan = plan(sizes);
         let width = plan.width();
         let rows = numbers(3 * plan.rows() * width, 2);
         let expected = expected(&plan, &rows);
-        for level in Level::available() {
+        for isa in Isa::available() {
             let mut now = CachePlan {
                 batch: plan.batch,
                 heads: plan.heads,
@@ -91,7 +91,7 @@ fn kept_keys_and_values_are_seen_as_if_they_had_come_together() {
                     (0..plan.batch).flat_map(of).collect()
                 };
                 let mut out = vec![0f32; plan.batch * now.tokens * width];
-                read(level, &now, &pick(&rows, 3 * width), &mut cache, &mut out);
+                forward_cached(isa, &now, &pick(&rows, 3 * width), &mut cache, &mut out);
                 assert_close(&out, &pick(&expected, width), 1e-5, &format!("{now:?}"));
                 now.past += now.tokens;
             }
@@ -100,7 +100,7 @@ fn kept_keys_and_values_are_seen_as_if_they_had_come_together() {
 }
 
 #[test]
-fn the_same_bits_for_any_number_of_threads() {
+fn results_do_not_depend_on_the_thread_count() {
     let plan = Plan {
         dropout: Dropout { p: 0.2, seed: 3 },
         ..plan([3, 2, 16, 130])
@@ -112,7 +112,7 @@ fn the_same_bits_for_any_number_of_threads() {
         pool.build().unwrap().install(|| {
             let mut out = vec![0f32; d_out.len()];
             let mut d_rows = vec![0f32; rows.len()];
-            with_tile!(Level::of_this_machine(), Precision::F32, tile => {
+            with_tile!(Isa::selected(), Precision::F32, tile => {
                 forward(tile, &plan, &rows, &mut out);
                 backward(tile, &plan, &rows, &d_out, &mut d_rows);
             });

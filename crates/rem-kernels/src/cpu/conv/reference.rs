@@ -1,4 +1,4 @@
-//! Convolutions by their definitions, term by term in f64.
+//! Convolutions by definition, in f64.
 
 use super::stage::Stage;
 use super::{ConvKind, Shape};
@@ -79,7 +79,7 @@ fn rounded(sums: &[f64]) -> Vec<f32> {
 /// The image after a stage.
 pub(super) fn staged(shape: Shape, stage: Stage, x: &[f32]) -> Vec<f32> {
     let apply = |(i, x): (usize, &f32)| match stage {
-        Stage::Plain | Stage::Activation(Activation::None) => *x,
+        Stage::Identity | Stage::Activation(Activation::None) => *x,
         Stage::Activation(Activation::Relu) => x.max(0.0),
         Stage::Activation(Activation::Silu) => x / (1.0 + (-x).exp()),
         Stage::Activation(Activation::Gelu) => math::gelu(*x),

@@ -1,14 +1,14 @@
-//! A sweep as products of tiles: the forward pass and the input's gradient.
+//! The forward pass and the input's gradient: a sweep as products of tiles.
 
 use super::stage::{Prepared, Stage};
 use super::sweep::{Strip, Sweep};
 use super::{ConvKind, Shape, for_each, transposed};
-use crate::cpu::product::Panels;
+use crate::cpu::matmul::Panels;
 use crate::cpu::scratch::Scratch;
 use crate::cpu::tile::{self, Job, MAX_HEIGHT, PANEL, Tile};
 use crate::cpu::transpose::transpose;
 
-/// Bytes of padded image that a thread works on at a time: with a panel, well within its second cache.
+/// Bytes of padded image that a thread works on at a time: with a panel, well within the L2 cache.
 const STRIP: usize = 192 * 1024;
 
 /// `out = conv(stage(x)) + bias`
@@ -32,7 +32,7 @@ pub fn forward_with<T: Tile>(
     let mut arranged = Scratch::new(weight.len());
     let depth = weight.len() / shape.c_out.max(1);
     transposed(
-        tile.level(),
+        tile.isa(),
         weight,
         shape.c_out,
         depth,
@@ -43,7 +43,7 @@ pub fn forward_with<T: Tile>(
     slide(tile, &sweep, &stage, x, &arranged, bias, out);
 }
 
-/// The gradient of the image that the convolution sees, after its stage.
+/// The gradient of the convolution's input, after its stage.
 /// # Shapes
 /// - `weight`: `[c_out, c_in, kh, kw]`; `d_out`: `[n, h_out, w_out, c_out]`; `d_staged`: `[n, h, w, c_in]`
 pub fn input_gradient_with<T: Tile>(
@@ -62,9 +62,9 @@ pub fn input_gradient_with<T: Tile>(
     let kernels = (shape.c_in * taps).max(1);
     let chunks = arranged.chunks_mut(kernels).zip(weight.chunks(kernels));
     for_each(chunks.collect(), sweep.is_large(), |(to, from)| {
-        transpose(tile.level(), from, taps, shape.c_in, taps, to, shape.c_in);
+        transpose(tile.isa(), from, taps, shape.c_in, taps, to, shape.c_in);
     });
-    let stage = Stage::Plain.prepare(shape.images, shape.c_out);
+    let stage = Stage::Identity.prepare(shape.images, shape.c_out);
     slide(tile, &sweep, &stage, d_out, &arranged, None, d_staged);
 }
 
@@ -108,11 +108,11 @@ fn slide<T: Tile>(
     });
 }
 
-/// How the padded image lies in memory, in elements.
+/// The memory layout of the padded image, in elements.
 struct Window {
-    /// Of a pixel: its channels, padded to whole steps.
+    /// Size of a pixel: its channels, padded to whole steps.
     depth: usize,
-    /// Of a row of pixels.
+    /// Size of a row of pixels.
     row: usize,
 }
 
@@ -126,7 +126,7 @@ impl Window {
     }
 }
 
-/// A phase's weights: a row of the window is one segment, as its pixels are neighbours in memory.
+/// A phase's weights. Each row of the window is one segment, since its pixels are contiguous in memory.
 fn pack<T: Tile>(
     tile: T,
     sweep: &Sweep,
@@ -179,7 +179,7 @@ fn padded<T: Tile>(
             continue;
         };
         let pixels = &source[(number * size.height + row) * size.row()..][..size.row()];
-        let mut staged = stage.apply(tile.level(), number, pixels, &mut buffer);
+        let mut staged = stage.apply(tile.isa(), number, pixels, &mut buffer);
         if depth != size.channels {
             let pixels = staged.chunks_exact(size.channels);
             for (to, from) in spread.chunks_exact_mut(depth).zip(pixels) {
@@ -215,7 +215,7 @@ fn slide_strip<T: Tile>(
         strip.images * strip.rows * spread * size.row()
     );
     let height = sweep.reach(strip.rows);
-    // Of each position: where its window begins in the padded image, and its first pixel in the target.
+    // For each position, the start of its window in the padded image and its first pixel in the target.
     let mut positions = Vec::with_capacity(strip.images * strip.rows * sweep.grid_width());
     for row in 0..strip.images * strip.rows {
         let padded_row = row / strip.rows * height + row % strip.rows * stride;
@@ -228,7 +228,7 @@ fn slide_strip<T: Tile>(
     let to = target.as_mut_ptr();
     for (panels, (down, right)) in panels.iter().zip(sweep.phases()) {
         let (rows, columns) = (sweep.axis.phases[down], sweep.axis.phases[right]);
-        // From a position's window to a phase's, whose first pixel may be a later one.
+        // The offset of a tap from the start of a position's window.
         let from_window = |offset: isize| (offset + before as isize) as usize;
         let left = from_window(columns[0].0) * window.depth;
         let segments: Vec<usize> = rows
@@ -263,7 +263,7 @@ fn slide_strip<T: Tile>(
                 if let Some(bias) = bias {
                     for c in &job.c[..real] {
                         // SAFETY: each row of the tile is `count` elements of `target`.
-                        unsafe { lay(&bias[first..first + count], *c) };
+                        unsafe { copy_bias(&bias[first..first + count], *c) };
                     }
                 }
                 // SAFETY: the last window, and so every one, lies within the padded image; the panel was
@@ -275,11 +275,11 @@ fn slide_strip<T: Tile>(
     }
 }
 
-/// Copies a bias to where a product will be added to it. Most are whole panels, a copy of known size.
+/// Copies a bias to C, to which the tile adds its sums. Most copies are whole panels, of known size.
 /// # Safety
 /// `to` may be written for as many elements.
-unsafe fn lay(bias: &[f32], to: *mut f32) {
-    // SAFETY: the caller's promise.
+unsafe fn copy_bias(bias: &[f32], to: *mut f32) {
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match <&[f32; PANEL]>::try_from(bias) {
             Ok(whole) => to.cast::<[f32; PANEL]>().write(*whole),

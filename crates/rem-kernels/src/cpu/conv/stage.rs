@@ -1,36 +1,41 @@
-//! What is done to an image before it is convolved.
+//! Norm and activation in front of a convolution.
 
 use rayon::prelude::*;
 
-use super::super::group_norm::{stretch, stretched};
-use super::super::layer::{activate, activate_back};
-use super::super::level::{Level, vectorised};
+use super::super::group_norm::{repeated, span};
+use super::super::isa::{Isa, multiversion};
 use super::super::math::{self, Activation};
+use super::super::sublayer::{activate, activate_backward};
 
-/// Applied to every pixel while it is read. Padding is not a pixel: it stays zero.
+/// Applied to every pixel while it is read. Padding stays zero.
 #[derive(Clone, Copy, Debug)]
 pub enum Stage<'a> {
-    Plain,
+    /// The unchanged image.
+    Identity,
+    /// An activation.
     Activation(Activation),
     /// `silu(group_norm(x) * gamma + beta)`
     GroupNormSilu {
+        /// Groups of channels that are normalized together.
         groups: usize,
+        /// Scale, one per channel.
         gamma: &'a [f32],
+        /// Shift, one per channel.
         beta: &'a [f32],
         /// Of each image's groups, from `group_norm::statistics`.
         mean_and_scale: &'a [(f32, f32)],
     },
 }
 
-/// A stage with the norms of all images spread over their channels, repeated over a [`stretch`].
+/// A stage with the norms of all images spread over their channels, repeated over a [`span`].
 pub(super) enum Prepared {
     Activation(Activation),
     GroupNormSilu {
-        /// `[n, stretch]`
+        /// `[n, span]`
         mean: Vec<f32>,
-        /// `[n, stretch]`
+        /// `[n, span]`
         slope: Vec<f32>,
-        /// `[stretch]`
+        /// `[span]`
         beta: Vec<f32>,
     },
 }
@@ -38,7 +43,7 @@ pub(super) enum Prepared {
 impl Stage<'_> {
     pub(super) fn prepare(self, images: usize, channels: usize) -> Prepared {
         match self {
-            Self::Plain => Prepared::Activation(Activation::None),
+            Self::Identity => Prepared::Activation(Activation::None),
             Self::Activation(activation) => Prepared::Activation(activation),
             Self::GroupNormSilu {
                 groups,
@@ -53,7 +58,7 @@ impl Stage<'_> {
                 );
                 assert_eq!(mean_and_scale.len(), images * groups);
                 assert!(gamma.len() == channels && beta.len() == channels);
-                let wide = stretch(channels);
+                let wide = span(channels);
                 let of = |i: usize| {
                     let channel = i % wide % channels;
                     let (mean, scale) =
@@ -63,7 +68,7 @@ impl Stage<'_> {
                 Prepared::GroupNormSilu {
                     mean: (0..images * wide).map(|i| of(i).0).collect(),
                     slope: (0..images * wide).map(|i| of(i).1).collect(),
-                    beta: stretched(beta.iter().copied(), channels),
+                    beta: repeated(beta.iter().copied(), channels),
                 }
             }
         }
@@ -71,21 +76,21 @@ impl Stage<'_> {
 }
 
 impl Prepared {
-    /// Some pixels of an image after the stage: as they lie, or in `buffer`, which is as long.
+    /// Some pixels of an image after the stage: borrowed, or computed into `buffer` of equal length.
     pub(super) fn apply<'b>(
         &self,
-        level: Level,
+        isa: Isa,
         image: usize,
         x: &'b [f32],
         buffer: &'b mut [f32],
     ) -> &'b [f32] {
         match self {
             Self::Activation(Activation::None) => return x,
-            Self::Activation(activation) => activate(level, x, *activation, buffer),
+            Self::Activation(activation) => activate(isa, x, *activation, buffer),
             Self::GroupNormSilu { mean, slope, beta } => {
                 let of_image = image * beta.len()..(image + 1) * beta.len();
                 norm_silu(
-                    level,
+                    isa,
                     x,
                     &mean[of_image.clone()],
                     &slope[of_image],
@@ -98,8 +103,8 @@ impl Prepared {
     }
 }
 
-vectorised! {
-    /// Pixels, through their channels' norm and SiLU.
+multiversion! {
+    /// Normalizes pixels and applies SiLU.
     fn norm_silu(x: &[f32], mean: &[f32], slope: &[f32], beta: &[f32], out: &mut [f32]) {
         let wide = beta.len();
         for (x, out) in x.chunks(wide).zip(out.chunks_mut(wide)) {
@@ -111,15 +116,15 @@ vectorised! {
     }
 }
 
-/// From the gradient of an activation's output in `d` to that of its input `x`, in place.
-pub fn activation_back(level: Level, activation: Activation, x: &[f32], d: &mut [f32]) {
+/// Turns the gradient of an activation's output in `d` into that of its input `x`.
+pub fn activation_backward(isa: Isa, activation: Activation, x: &[f32], d: &mut [f32]) {
     const CHUNK: usize = 16 * 1024;
     assert_eq!(x.len(), d.len());
     if activation == Activation::None {
         return;
     }
     let chunks = d.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK));
-    chunks.for_each(|(d, x)| activate_back(level, x, activation, d));
+    chunks.for_each(|(d, x)| activate_backward(isa, x, activation, d));
 }
 
 #[cfg(test)]
@@ -128,9 +133,9 @@ mod tests {
     use crate::cpu::testing::numbers;
 
     #[test]
-    fn gradients_of_activations_are_multiplied_by_their_slopes() {
+    fn activation_backward_multiplies_by_the_slope() {
         let x = numbers(40_000, 1);
-        for level in Level::available() {
+        for isa in Isa::available() {
             for (activation, slope) in [
                 (Activation::None, (|_| 1.0) as fn(f32) -> f32),
                 (Activation::Relu, math::relu_slope),
@@ -139,11 +144,11 @@ mod tests {
             ] {
                 let before = numbers(x.len(), 2);
                 let mut d = before.clone();
-                activation_back(level, activation, &x, &mut d);
+                activation_backward(isa, activation, &x, &mut d);
                 for ((d, before), x) in d.iter().zip(before).zip(&x) {
                     assert!(
                         (d - before * slope(*x)).abs() < 1e-6,
-                        "{activation:?} {level:?} at {x}"
+                        "{activation:?} {isa:?} at {x}"
                     );
                 }
             }

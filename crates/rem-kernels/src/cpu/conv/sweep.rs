@@ -1,19 +1,18 @@
-//! How the kinds of convolution walk over images.
+//! Iteration of the convolution kinds over images.
 //!
-//! Forward or backward, all of them are one thing. There is a grid of positions; at each, a window of the
-//! source image is multiplied into a few pixels of the target image, the phases. A doubled image is never
-//! made: taps of the kernel that fall on copies of one pixel are one tap with the sum of their weights, and
-//! which ones do depends on the phase alone.
+//! All kinds, forward and backward, share one scheme: a grid of positions, and at each position a window of the source
+//! image that is multiplied into a few pixels of the target image, the phases. Upsampled images are never stored: taps
+//! of the kernel that fall on copies of one pixel are merged into one tap with the sum of their weights. Which taps
+//! merge depends on the phase only.
 
 use std::ops::Range;
 
 use super::{ConvKind, Shape};
 
-/// A pixel of the window along one axis, counted from the position's own, and the kernel's indices that are
-/// added up for it.
+/// Along one axis, the offset of a window's pixel from its position, and the kernel indices that are summed for it.
 pub(super) type Tap = (isize, &'static [usize]);
 
-/// Both axes of an image are walked in the same way.
+/// The iteration along one axis; both axes are alike.
 pub(super) struct Axis {
     /// Source pixels from one position to the next.
     pub stride: usize,
@@ -30,7 +29,7 @@ static SAME: Axis = Axis {
     stride: 1,
     phases: &[&[(-1, &[0]), (0, &[1]), (1, &[2])]],
 };
-static SAME_BACK: Axis = Axis {
+static SAME_BACKWARD: Axis = Axis {
     stride: 1,
     phases: &[&[(-1, &[2]), (0, &[1]), (1, &[0])]],
 };
@@ -39,7 +38,7 @@ static DOWN: Axis = Axis {
     phases: &[&[(0, &[0]), (1, &[1]), (2, &[2])]],
 };
 /// Even pixels were read by two windows, odd ones by one.
-static DOWN_BACK: Axis = Axis {
+static DOWN_BACKWARD: Axis = Axis {
     stride: 1,
     phases: &[&[(-1, &[2]), (0, &[0])], &[(0, &[1])]],
 };
@@ -47,7 +46,7 @@ static UP: Axis = Axis {
     stride: 1,
     phases: &[&[(-1, &[0]), (0, &[1, 2])], &[(0, &[0, 1]), (1, &[2])]],
 };
-static UP_BACK: Axis = Axis {
+static UP_BACKWARD: Axis = Axis {
     stride: 2,
     phases: &[&[(-1, &[2]), (0, &[1, 2]), (1, &[0, 1]), (2, &[0])]],
 };
@@ -65,7 +64,7 @@ impl Size {
     }
 }
 
-/// A walk over a number of images.
+/// The iteration over a batch of images.
 pub(super) struct Sweep {
     pub images: usize,
     pub source: Size,
@@ -107,9 +106,9 @@ impl Sweep {
             source: forward.target,
             target: forward.source,
             axis: match kind {
-                ConvKind::Same => &SAME_BACK,
-                ConvKind::Down => &DOWN_BACK,
-                ConvKind::Up => &UP_BACK,
+                ConvKind::Same => &SAME_BACKWARD,
+                ConvKind::Down => &DOWN_BACKWARD,
+                ConvKind::Up => &UP_BACKWARD,
                 ConvKind::Pointwise => &POINTWISE,
             },
             ..forward
@@ -147,7 +146,7 @@ impl Sweep {
         self.axis.phases.iter().map(last).max().unwrap_or(0) as usize
     }
 
-    /// Source pixels under the windows of `positions` neighbouring positions, along one axis.
+    /// Source pixels under the windows of `positions` adjacent positions, along one axis.
     pub fn reach(&self, positions: usize) -> usize {
         (positions - 1) * self.axis.stride + self.before() + 1 + self.after()
     }
@@ -158,7 +157,7 @@ impl Sweep {
         (row < self.source.height).then_some(row)
     }
 
-    /// Products of two numbers, over all images.
+    /// Multiplications over all images.
     pub fn products(&self) -> usize {
         let taps: usize = self.axis.phases.iter().map(|taps| taps.len()).sum();
         let pixels = self.images * self.grid_height() * self.grid_width();
@@ -170,8 +169,8 @@ impl Sweep {
         self.products() >= 1 << 19
     }
 
-    /// Cuts the grid into strips whose working memory, `size` of an image's rows, is at most `limit` where it
-    /// can be; at least `parts` of them, where it can be.
+    /// Splits the grid into strips, if possible at least `parts`, whose working memory (`size` of a number of rows) is
+    /// at most `limit` if possible.
     pub fn strips(&self, size: impl Fn(usize) -> usize, limit: usize, parts: usize) -> Vec<Strip> {
         let height = self.grid_height();
         if self.images == 0 || height == 0 || self.grid_width() == 0 {
@@ -184,7 +183,7 @@ impl Sweep {
         let groups = if bands > 1 {
             self.images
         } else {
-            // Large weights are read once for each strip: better one of several small images.
+            // Weights are read once per strip: combine several small images.
             let at_once = (limit / size(height)).max(1);
             self.images
                 .div_ceil(at_once)
@@ -203,12 +202,12 @@ impl Sweep {
     }
 }
 
-/// `total` in `parts` that differ by at most one.
+/// Splits `total` into `parts` that differ by at most one.
 fn cut(total: usize, parts: usize) -> impl Iterator<Item = Range<usize>> {
     (0..parts).map(move |i| i * total / parts..(i + 1) * total / parts)
 }
 
-/// Rows of the grid that are worked on at a time: some of an image, or all of several.
+/// Rows of the grid that one task computes: some of an image, or all of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Strip {
     pub image: usize,
@@ -222,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strips_cover_the_grid_in_order() {
+    fn strips_cover_the_grid_in_order_within_the_limit() {
         for (images, height) in [(1, 1), (1, 64), (5, 7), (32, 4), (33, 8)] {
             let shape = Shape {
                 images,

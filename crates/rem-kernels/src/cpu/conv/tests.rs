@@ -1,4 +1,4 @@
-//! All kinds against the sums of their terms.
+//! All kinds against f64.
 
 use super::reference::Reference;
 use super::*;
@@ -37,16 +37,16 @@ const CASES: [(ConvKind, Shape); 17] = [
     (ConvKind::Pointwise, shape(1, 9, 11, 64, 65)),
 ];
 
-/// Twice the tolerance of shorter sums: a long one rounds at its own size, and there are many of them.
+/// Twice the tolerance of shorter sums: long sums round at their own magnitude.
 const LONG: usize = 4;
 
-fn modes() -> impl Iterator<Item = (Level, Precision)> {
-    Level::available()
-        .flat_map(|level| [Precision::F32, Precision::Mixed].map(|precision| (level, precision)))
+fn modes() -> impl Iterator<Item = (Isa, Precision)> {
+    Isa::available()
+        .flat_map(|isa| [Precision::F32, Precision::Mixed].map(|precision| (isa, precision)))
 }
 
 #[test]
-fn forward_is_the_sum_of_its_terms() {
+fn forward_matches_f64() {
     for (kind, shape) in CASES {
         let x = numbers(shape.inputs(), 1);
         let weight = numbers(shape.weights(kind), 2);
@@ -54,13 +54,13 @@ fn forward_is_the_sum_of_its_terms() {
         let terms = LONG * kind.side() * kind.side() * shape.c_in;
         for bias in [Some(&bias[..]), None] {
             let expected = Reference { kind, shape }.forward(&x, &weight, bias);
-            for (level, precision) in modes() {
+            for (isa, precision) in modes() {
                 let mut out = vec![f32::NAN; shape.outputs(kind)];
-                let plain = Stage::Plain;
+                let plain = Stage::Identity;
                 forward(
-                    level, precision, shape, kind, plain, &x, &weight, bias, &mut out,
+                    isa, precision, shape, kind, plain, &x, &weight, bias, &mut out,
                 );
-                let name = format!("{kind:?} {shape:?} {level:?} {}", bias.is_some());
+                let name = format!("{kind:?} {shape:?} {isa:?} {}", bias.is_some());
                 close(&out, &expected, terms, precision, &name);
             }
         }
@@ -68,42 +68,34 @@ fn forward_is_the_sum_of_its_terms() {
 }
 
 #[test]
-fn input_gradients_are_the_sums_of_their_terms() {
+fn input_gradients_match_f64() {
     for (kind, shape) in CASES {
         let weight = numbers(shape.weights(kind), 2);
         let d_out = numbers(shape.outputs(kind), 3);
         let expected = Reference { kind, shape }.input_gradient(&weight, &d_out);
         let doubled = if kind == ConvKind::Up { 4 } else { 1 };
         let terms = LONG * doubled * kind.side() * kind.side() * shape.c_out;
-        for (level, precision) in modes() {
+        for (isa, precision) in modes() {
             let mut d_staged = vec![f32::NAN; shape.inputs()];
-            input_gradient(
-                level,
-                precision,
-                shape,
-                kind,
-                &weight,
-                &d_out,
-                &mut d_staged,
-            );
-            let name = format!("{kind:?} {shape:?} {level:?}");
+            input_gradient(isa, precision, shape, kind, &weight, &d_out, &mut d_staged);
+            let name = format!("{kind:?} {shape:?} {isa:?}");
             close(&d_staged, &expected, terms, precision, &name);
         }
     }
 }
 
 #[test]
-fn weight_gradients_are_the_sums_of_their_terms() {
+fn weight_gradients_match_f64() {
     for (kind, shape) in CASES {
         let x = numbers(shape.inputs(), 1);
         let d_out = numbers(shape.outputs(kind), 3);
         let expected = Reference { kind, shape }.weight_gradient(&x, &d_out);
         let terms = LONG * shape.outputs(kind) / shape.c_out;
-        for (level, precision) in modes() {
+        for (isa, precision) in modes() {
             let mut d_weight = vec![f32::NAN; shape.weights(kind)];
-            let plain = Stage::Plain;
+            let plain = Stage::Identity;
             weight_gradient(
-                level,
+                isa,
                 precision,
                 shape,
                 kind,
@@ -112,39 +104,39 @@ fn weight_gradients_are_the_sums_of_their_terms() {
                 &d_out,
                 &mut d_weight,
             );
-            let name = format!("{kind:?} {shape:?} {level:?}");
+            let name = format!("{kind:?} {shape:?} {isa:?}");
             close(&d_weight, &expected, terms, precision, &name);
         }
     }
 }
 
-/// Much closer than the tolerance for bfloat16, which a wrong pair of small weights might slip through.
+/// A much tighter tolerance than that for bfloat16, which could hide a wrong pair of small weights.
 #[test]
-fn pairs_of_bfloat16_give_what_rounded_numbers_give() {
-    if !Level::available().any(|level| level == Level::Avx512Bf16) {
+fn bf16_instructions_match_rounded_f32() {
+    if !Isa::available().any(|isa| isa == Isa::Avx512Bf16) {
         return;
     }
     for (kind, shape) in CASES {
         let x = numbers(shape.inputs(), 1);
         let weight = numbers(shape.weights(kind), 2);
         let d_out = numbers(shape.outputs(kind), 3);
-        let run = |level: Level| {
+        let run = |isa: Isa| {
             let mut out = vec![0f32; shape.outputs(kind)];
             let mut d_staged = vec![0f32; shape.inputs()];
             let mut d_weight = vec![0f32; shape.weights(kind)];
             forward(
-                level,
+                isa,
                 Precision::Mixed,
                 shape,
                 kind,
-                Stage::Plain,
+                Stage::Identity,
                 &x,
                 &weight,
                 None,
                 &mut out,
             );
             input_gradient(
-                level,
+                isa,
                 Precision::Mixed,
                 shape,
                 kind,
@@ -152,9 +144,9 @@ fn pairs_of_bfloat16_give_what_rounded_numbers_give() {
                 &d_out,
                 &mut d_staged,
             );
-            let plain = Stage::Plain;
+            let plain = Stage::Identity;
             weight_gradient(
-                level,
+                isa,
                 Precision::Mixed,
                 shape,
                 kind,
@@ -166,7 +158,7 @@ fn pairs_of_bfloat16_give_what_rounded_numbers_give() {
             [out, d_staged, d_weight]
         };
         let terms = 36 * shape.c_in.max(shape.c_out).max(shape.height * shape.width);
-        for (pairs, rounded) in run(Level::Avx512Bf16).iter().zip(&run(Level::Avx512)) {
+        for (pairs, rounded) in run(Isa::Avx512Bf16).iter().zip(&run(Isa::Avx512)) {
             close(
                 pairs,
                 rounded,
@@ -178,9 +170,8 @@ fn pairs_of_bfloat16_give_what_rounded_numbers_give() {
     }
 }
 
-/// A convolution with a stage is the convolution of the staged image, padded after the stage.
 #[test]
-fn stages_come_before_the_padding() {
+fn padding_is_added_after_the_stage() {
     for (kind, shape) in [
         (ConvKind::Same, shape(2, 5, 7, 6, 5)),
         (ConvKind::Down, shape(2, 6, 4, 6, 5)),
@@ -192,9 +183,9 @@ fn stages_come_before_the_padding() {
         let weight = numbers(shape.weights(kind), 2);
         let d_out = numbers(shape.outputs(kind), 3);
         let (groups, pixels) = (2, shape.height * shape.width);
-        for level in Level::available() {
+        for isa in Isa::available() {
             let statistics =
-                group_norm::statistics(level, &x, shape.images, pixels, shape.c_in, groups);
+                group_norm::statistics(isa, &x, shape.images, pixels, shape.c_in, groups);
             let stages = [
                 Stage::Activation(Activation::None),
                 Stage::Activation(Activation::Relu),
@@ -212,16 +203,16 @@ fn stages_come_before_the_padding() {
                 let expected = Reference { kind, shape }.forward(&staged, &weight, None);
                 let expected_gradient = Reference { kind, shape }.weight_gradient(&staged, &d_out);
                 for precision in [Precision::F32, Precision::Mixed] {
-                    let name = format!("{kind:?} {level:?} {stage:?}");
+                    let name = format!("{kind:?} {isa:?} {stage:?}");
                     let mut out = vec![f32::NAN; shape.outputs(kind)];
                     forward(
-                        level, precision, shape, kind, stage, &x, &weight, None, &mut out,
+                        isa, precision, shape, kind, stage, &x, &weight, None, &mut out,
                     );
                     let terms = kind.side() * kind.side() * shape.c_in;
                     close(&out, &expected, terms, precision, &name);
                     let mut d_weight = vec![f32::NAN; shape.weights(kind)];
                     weight_gradient(
-                        level,
+                        isa,
                         precision,
                         shape,
                         kind,
@@ -239,7 +230,7 @@ fn stages_come_before_the_padding() {
 }
 
 #[test]
-fn the_number_of_threads_changes_nothing() {
+fn results_do_not_depend_on_the_thread_count() {
     for (kind, shape) in [
         (ConvKind::Same, shape(1, 40, 24, 40, 48)),
         (ConvKind::Same, shape(9, 8, 8, 64, 48)),
@@ -255,28 +246,17 @@ fn the_number_of_threads_changes_nothing() {
                 .num_threads(threads)
                 .build()
                 .unwrap();
-            let (level, stage) = (
-                Level::of_this_machine(),
-                Stage::Activation(Activation::Silu),
-            );
+            let (isa, stage) = (Isa::selected(), Stage::Activation(Activation::Silu));
             let mut out = vec![0f32; shape.outputs(kind)];
             let mut d_staged = vec![0f32; shape.inputs()];
             let mut d_weight = vec![0f32; shape.weights(kind)];
             pool.install(|| {
                 forward(
-                    level, precision, shape, kind, stage, &x, &weight, None, &mut out,
+                    isa, precision, shape, kind, stage, &x, &weight, None, &mut out,
                 );
-                input_gradient(
-                    level,
-                    precision,
-                    shape,
-                    kind,
-                    &weight,
-                    &d_out,
-                    &mut d_staged,
-                );
+                input_gradient(isa, precision, shape, kind, &weight, &d_out, &mut d_staged);
                 weight_gradient(
-                    level,
+                    isa,
                     precision,
                     shape,
                     kind,
@@ -299,30 +279,30 @@ fn the_number_of_threads_changes_nothing() {
 }
 
 #[test]
-fn no_images_are_no_work() {
+fn empty_batches_give_zero_gradients() {
     let (kind, shape) = (ConvKind::Same, shape(0, 4, 4, 3, 2));
     let weight = numbers(shape.weights(kind), 2);
     let mut d_weight = vec![f32::NAN; weight.len()];
     for precision in [Precision::F32, Precision::Mixed] {
-        let level = Level::of_this_machine();
+        let isa = Isa::selected();
         forward(
-            level,
+            isa,
             precision,
             shape,
             kind,
-            Stage::Plain,
+            Stage::Identity,
             &[],
             &weight,
             None,
             &mut [],
         );
-        input_gradient(level, precision, shape, kind, &weight, &[], &mut []);
+        input_gradient(isa, precision, shape, kind, &weight, &[], &mut []);
         weight_gradient(
-            level,
+            isa,
             precision,
             shape,
             kind,
-            Stage::Plain,
+            Stage::Identity,
             &[],
             &[],
             &mut d_weight,

@@ -1,23 +1,23 @@
 //! The gradient of a convolution's weight: for each tap and input channel, the sum over all pixels of the
 //! staged input times the output's gradient.
 //!
-//! Along k run pixels, so the input is turned: a row of the image becomes a line of pixels for each channel,
-//! and a tap is a shift along the lines. One line of each row of the image is a segment of the sum.
+//! k runs over pixels, so the input is transposed: a row of the image becomes a line of pixels per channel, and a tap
+//! is a shift along the lines. Each row of the image is a segment of the sum.
 
 use super::stage::{Prepared, Stage};
 use super::sweep::{Strip, Sweep};
 use super::{ConvKind, Shape, for_each, transposed};
-use crate::cpu::product::{Dense, Panels, SharedMut, pack_steps};
+use crate::cpu::matmul::{Dense, Panels, SharedMut, pack_steps};
 use crate::cpu::scratch::Scratch;
 use crate::cpu::tile::{self, Job, MAX_HEIGHT, Tile};
 use crate::cpu::transpose::transpose;
 
-/// Bytes of turned input and packed gradient that are multiplied at a time.
+/// Bytes of transposed input and packed gradient that are multiplied at a time.
 const STRIP: usize = 768 * 1024;
-/// Pixels in a sum from which adding it to the earlier ones costs little.
+/// Minimum number of pixels in a sum; adding longer sums to earlier ones costs little.
 const LONG_SUM: usize = 512;
 
-/// `d_weight` becomes the gradient of the weight.
+/// Sets `d_weight` to the gradient of the weight.
 /// # Shapes
 /// - `x`: `[n, h, w, c_in]`; `d_out`: `[n, h_out, w_out, c_out]`; `d_weight`: `[c_out, c_in, kh, kw]`
 pub fn weight_gradient_with<T: Tile>(
@@ -38,12 +38,12 @@ pub fn weight_gradient_with<T: Tile>(
         let stage = stage.prepare(shape.images, shape.c_in);
         let mut sums = sums_of_products(tile, &sweep, &stage, x, d_out);
         if sweep.spread() > 1 {
-            sums = fold(&sweep, &sums);
+            sums = sum_phases(&sweep, &sums);
         }
         // [c_in * taps, c_out] -> [c_out, c_in * taps]
         let rows = d_weight.len() / shape.c_out;
         transposed(
-            tile.level(),
+            tile.isa(),
             &sums,
             rows,
             shape.c_out,
@@ -52,15 +52,15 @@ pub fn weight_gradient_with<T: Tile>(
         );
     };
     if sweep.is_large() {
-        // From within the pool its threads find the next loop at once; from without each has to wake them.
+        // Inside the pool, threads start the next loop at once; from outside, each loop wakes them again.
         rayon::scope(|_| work());
     } else {
         work();
     }
 }
 
-/// How a turned row of the image lies in memory: lines of all channels, in each a plane of the pixels that a
-/// tap reads at successive positions, so that they are neighbours whatever the stride. In elements.
+/// The memory layout of a transposed row of the image, in elements: a line per channel, and in each line a plane per
+/// stride phase, so that the pixels that a tap reads at successive positions are contiguous.
 struct Lines {
     /// Zeros at the start of a plane. Pixels begin at a whole step.
     left: usize,
@@ -86,8 +86,8 @@ impl Lines {
         }
     }
 
-    /// From the start of a turned image to where each row of a phase's product begins: the first position's
-    /// pixel of a channel under a tap. Rows are in the order `[c_in, taps]`.
+    /// The offset of each row of a phase's product in a transposed image: the first position's pixel of a channel under
+    /// a tap. Rows are in the order `[c_in, taps]`.
     fn starts(&self, sweep: &Sweep, (down, right): (usize, usize)) -> Vec<usize> {
         let stride = sweep.axis.stride as isize;
         let mut starts = Vec::new();
@@ -127,19 +127,21 @@ fn sums_of_products<T: Tile>(
     };
     let height = sweep.grid_height();
     let short = LONG_SUM / (height * sweep.grid_width());
-    // The number of threads has no say in this: it would change the order of the sums.
+    // Independent of the number of threads, which would change the order of the sums.
     let strips = sweep.strips(size, STRIP.max(short * size(height)), 1);
     for (i, strip) in strips.into_iter().enumerate() {
         let steps = strip.images * strip.rows * lines.steps;
         let empty = |_| Panels::empty::<T>(steps, columns);
         let mut panels: Vec<_> = starts.iter().map(empty).collect();
-        let mut turned = Scratch::new(strip.images * sweep.reach(strip.rows) * lines.row / T::STEP);
-        let mut turn = || turn_strip(tile, sweep, &lines, stage, x, strip, &mut turned);
+        let mut transposed =
+            Scratch::new(strip.images * sweep.reach(strip.rows) * lines.row / T::STEP);
+        let mut transpose_to =
+            || transpose_strip(tile, sweep, &lines, stage, x, strip, &mut transposed);
         let mut pack = || pack_strip(tile, sweep, &lines, d_out, strip, &mut panels);
         if sweep.is_large() {
-            rayon::join(turn, pack);
+            rayon::join(transpose_to, pack);
         } else {
-            turn();
+            transpose_to();
             pack();
         }
         multiply(
@@ -147,7 +149,7 @@ fn sums_of_products<T: Tile>(
             sweep,
             &lines,
             &starts,
-            &turned,
+            &transposed,
             &panels,
             strip,
             i > 0,
@@ -158,33 +160,33 @@ fn sums_of_products<T: Tile>(
 }
 
 /// The staged input under a strip's windows as [`Lines`], in words of one step.
-fn turn_strip<T: Tile>(
+fn transpose_strip<T: Tile>(
     tile: T,
     sweep: &Sweep,
     lines: &Lines,
     stage: &Prepared,
     x: &[f32],
     strip: Strip,
-    turned: &mut [f32],
+    transposed: &mut [f32],
 ) {
     let size = sweep.source;
     let rows = sweep.reach(strip.rows);
-    let turn = |(i, to): (usize, &mut [f32])| {
+    let transpose_to = |(i, to): (usize, &mut [f32])| {
         let number = strip.image + i / rows;
         let Some(row) = sweep.source_row(strip.row, i % rows) else {
             return to.fill(0.0);
         };
         let pixels = &x[(number * size.height + row) * size.row()..][..size.row()];
         let mut buffer = Scratch::new(size.row());
-        let staged = stage.apply(tile.level(), number, pixels, &mut buffer);
-        turn_row(tile, sweep, lines, staged, to);
+        let staged = stage.apply(tile.isa(), number, pixels, &mut buffer);
+        transpose_row(tile, sweep, lines, staged, to);
     };
-    let chunks = turned.chunks_mut(lines.row / T::STEP).enumerate();
-    for_each(chunks.collect(), sweep.is_large(), turn);
+    let chunks = transposed.chunks_mut(lines.row / T::STEP).enumerate();
+    for_each(chunks.collect(), sweep.is_large(), transpose_to);
 }
 
 /// `[w, c]` to lines.
-fn turn_row<T: Tile>(tile: T, sweep: &Sweep, lines: &Lines, pixels: &[f32], to: &mut [f32]) {
+fn transpose_row<T: Tile>(tile: T, sweep: &Sweep, lines: &Lines, pixels: &[f32], to: &mut [f32]) {
     const { assert!(size_of::<T::In>() * T::STEP == size_of::<f32>() && T::STEP <= 2) };
     let (channels, stride) = (sweep.source.channels, sweep.axis.stride);
     let mut zeros = Scratch::new(channels);
@@ -211,7 +213,7 @@ fn turn_row<T: Tile>(tile: T, sweep: &Sweep, lines: &Lines, pixels: &[f32], to: 
             tile.interleave(&step[..T::STEP], to);
         }
     }
-    transpose(tile.level(), &words, channels, count, channels, to, count);
+    transpose(tile.isa(), &words, channels, count, channels, to, count);
 }
 
 /// The output's gradient in panels, a set for each phase.
@@ -262,7 +264,7 @@ fn multiply<T: Tile>(
     sweep: &Sweep,
     lines: &Lines,
     starts: &[Vec<usize>],
-    turned: &[f32],
+    transposed: &[f32],
     panels: &[Panels<T::In>],
     strip: Strip,
     add: bool,
@@ -275,7 +277,7 @@ fn multiply<T: Tile>(
         .map(|row| row * lines.row)
         .collect();
     let last = starts.iter().flatten().max().unwrap_or(&0) + segments[segments.len() - 1];
-    assert!(last + lines.steps * T::STEP <= turned.len() * T::STEP);
+    assert!(last + lines.steps * T::STEP <= transposed.len() * T::STEP);
     let rows = starts[0].len();
     let share = (rows * starts.len()).div_ceil(4 * rayon::current_num_threads());
     let share = share.next_multiple_of(MAX_HEIGHT).min(4 * MAX_HEIGHT);
@@ -289,7 +291,7 @@ fn multiply<T: Tile>(
     for_each(tasks, sweep.is_large(), |(starts, panels, sums)| {
         assert_eq!(sums.len(), starts.len() * columns);
         let to = sums.as_mut_ptr();
-        let from = turned.as_ptr().cast::<T::In>();
+        let from = transposed.as_ptr().cast::<T::In>();
         for (first, count, b) in panels.iter() {
             let mut row = 0;
             while row < starts.len() {
@@ -297,7 +299,7 @@ fn multiply<T: Tile>(
                 let real = tall.min(starts.len() - row);
                 let at = |r: usize| row + r.min(real - 1);
                 let job = Job {
-                    // SAFETY: a place in the first rows of `turned`.
+                    // SAFETY: a place in the first rows of `transposed`.
                     a: std::array::from_fn(|r| unsafe { from.add(starts[at(r)]) }),
                     segments: &segments,
                     steps: lines.steps,
@@ -308,7 +310,7 @@ fn multiply<T: Tile>(
                     columns: count,
                     add,
                 };
-                // SAFETY: the last segment of the last row, and so every one, lies within `turned`; the
+                // SAFETY: the last segment of the last row, and so every one, lies within `transposed`; the
                 // panels were made for these segments and steps, and are filled.
                 unsafe { tile.run(&job) };
                 row += tall;
@@ -317,13 +319,12 @@ fn multiply<T: Tile>(
     });
 }
 
-/// Sums of the phases' taps to those of the kernel's: a weight that went into several gets the gradient of
-/// all of them. `[c_in, kernel taps, c_out]`
-fn fold(sweep: &Sweep, sums: &[f32]) -> Scratch<f32> {
+/// Sums the gradients of the phases' taps into those of the kernel's taps: `[c_in, kernel taps, c_out]`.
+fn sum_phases(sweep: &Sweep, sums: &[f32]) -> Scratch<f32> {
     let (channels, columns, side) = (sweep.source.channels, sweep.target.channels, sweep.side);
     let taps = sweep.axis.phases[0].len();
     let mut kernel = Scratch::<f32>::new(channels * side * side * columns);
-    let fold = |(channel, kernel): (usize, &mut [f32])| {
+    let sum = |(channel, kernel): (usize, &mut [f32])| {
         kernel.fill(0.0);
         for (phase, (down, right)) in sweep.phases().enumerate() {
             let (rows, across) = (sweep.axis.phases[down], sweep.axis.phases[right]);
@@ -341,6 +342,6 @@ fn fold(sweep: &Sweep, sums: &[f32]) -> Scratch<f32> {
         }
     };
     let chunks = kernel.chunks_mut(side * side * columns).enumerate();
-    for_each(chunks.collect(), sweep.is_large(), fold);
+    for_each(chunks.collect(), sweep.is_large(), sum);
     kernel
 }

@@ -1,18 +1,18 @@
 //! The gradients of retention.
 
 use super::{
-    Head, Part, Plan, Projections, each_task, panels_of, panels_of_turned, rows_of, scale_into,
-    times, turned,
+    Head, Part, Plan, Projections, each_task, panels_of, panels_of_transposed, rows_of,
+    scale_in_place, scale_into, transposed,
 };
-use crate::cpu::level::vectorised;
-use crate::cpu::product::{Panels, SharedMut, multiply_add};
+use crate::cpu::isa::multiversion;
+use crate::cpu::matmul::{Panels, SharedMut, multiply_add};
 use crate::cpu::scratch::Scratch;
 use crate::cpu::tile::Tile;
 
-/// The gradients of queries, keys and values, written where those are in `p`; what is beside the queries
-/// is left as it was.
+/// The gradients of queries, keys and values, in the layout of [`Projections`]. The columns beside the queries are not
+/// written.
 /// # Shapes
-/// - `start`, `states`: as [`forward`] had and left them; `d_out`: `[outputs, width]`
+/// - `start`, `states`: the input and output of [`forward`](super::forward); `d_out`: `[outputs, width]`
 #[allow(clippy::too_many_arguments)]
 pub fn backward<T: Tile>(
     tile: T,
@@ -27,7 +27,7 @@ pub fn backward<T: Tile>(
     assert_eq!(d_queries.len(), p.queries.len());
     assert_eq!(d_keys_values.len(), p.keys_values.len());
     let (own, len, dim) = (
-        plan.pieces() * plan.state_len(),
+        plan.chunks() * plan.state_len(),
         plan.state_len(),
         plan.head_dim,
     );
@@ -37,34 +37,34 @@ pub fn backward<T: Tile>(
     ];
     let work = |task: usize| {
         let (batch, head) = (task / plan.heads, task % plan.heads);
-        let h = Head::new(plan, tile.level(), head);
-        // G: the gradient of the state after the piece; none yet after the last.
+        let h = Head::new(plan, tile.isa(), head);
+        // G: the gradient of the state after the chunk; none after the last.
         let mut after: Option<Scratch<f32>> = None;
-        for piece in (0..=plan.pieces()).rev() {
-            let state = match piece {
+        for chunk in (0..=plan.chunks()).rev() {
+            let state = match chunk {
                 0 => start.map(|s| &s[task * len..(task + 1) * len]),
-                _ => Some(&states[task * own + (piece - 1) * len..][..len]),
+                _ => Some(&states[task * own + (chunk - 1) * len..][..len]),
             };
             // Sᵀ as the second factor of d_out · Sᵀ.
-            let state = state.map(|s| panels_of_turned(tile, s, dim, dim));
+            let state = state.map(|s| panels_of_transposed(tile, s, dim, dim));
             let has_state = state.is_some();
             let mut before: Option<Scratch<f32>> = None;
-            if (plan.first_predicted..plan.first_predicted + plan.predicted).contains(&piece) {
-                let part = plan.predicted_part(batch, piece - plan.first_predicted);
-                let d_state = h.part_back(tile, part, p, state.as_ref(), None, d_out, d_p);
+            if (plan.first_predicted..plan.first_predicted + plan.predicted).contains(&chunk) {
+                let part = plan.predicted_part(batch, chunk - plan.first_predicted);
+                let d_state = h.part_backward(tile, part, p, state.as_ref(), None, d_out, d_p);
                 before = has_state.then_some(d_state).flatten();
             }
-            if piece < plan.pieces() {
-                let part = plan.trajectory_part(batch, piece);
+            if chunk < plan.chunks() {
+                let part = plan.trajectory_part(batch, chunk);
                 let d_state =
-                    h.part_back(tile, part, p, state.as_ref(), after.as_deref(), d_out, d_p);
+                    h.part_backward(tile, part, p, state.as_ref(), after.as_deref(), d_out, d_p);
                 if has_state {
                     let mut total = d_state.expect("there is a state");
                     if let Some(before) = &before {
-                        scale_into(h.level, &mut total, before, 1.0, true);
+                        scale_into(h.isa, &mut total, before, 1.0, true);
                     }
                     if let Some(after) = &after {
-                        scale_into(h.level, &mut total, after, h.powers[part.len], true);
+                        scale_into(h.isa, &mut total, after, h.powers[part.len], true);
                     }
                     before = Some(total);
                 }
@@ -76,20 +76,19 @@ pub fn backward<T: Tile>(
 }
 
 impl Head<'_> {
-    /// Gradients of one part; returns what it adds to the gradient of the state before it.
+    /// Gradients of one part; returns its contribution to the gradient of the state before it.
     #[allow(clippy::too_many_arguments)]
-    fn part_back<T: Tile>(
+    fn part_backward<T: Tile>(
         &self,
         tile: T,
         part: Part,
         p: Projections,
-        state_turned: Option<&Panels<T::In>>,
+        state_transposed: Option<&Panels<T::In>>,
         after: Option<&[f32]>,
         d_out: &[f32],
         d_p: &[SharedMut<f32>; 2],
     ) -> Option<Scratch<f32>> {
-        let (dim, width, len, level) =
-            (self.plan.head_dim, self.plan.width(), part.len, self.level);
+        let (dim, width, len, isa) = (self.plan.head_dim, self.plan.width(), part.len, self.isa);
         let queries = part.queries();
         let [q, k, v] = self.load(p, part);
         let mut d = Scratch::<f32>::new(queries * dim);
@@ -104,7 +103,7 @@ impl Head<'_> {
         multiply_add(
             tile,
             &d_rows,
-            &panels_of_turned(tile, &v, len, dim),
+            &panels_of_transposed(tile, &v, len, dim),
             &mut d_scores,
             false,
         );
@@ -113,11 +112,11 @@ impl Head<'_> {
 
         // dq = dA k + ξ ∘ (d Sᵀ)
         let mut d_q = Scratch::<f32>::new(queries * dim);
-        if let Some(state) = state_turned {
+        if let Some(state) = state_transposed {
             multiply_add(tile, &d_rows, state, &mut d_q, false);
-            self.weigh_by_distance(part, &mut d_q);
+            self.decay_from_state(part, &mut d_q);
         }
-        let add = state_turned.is_some();
+        let add = state_transposed.is_some();
         multiply_add(
             tile,
             &rows_of(tile, &d_scores, len),
@@ -132,7 +131,7 @@ impl Head<'_> {
             Scratch::<f32>::new(len * dim),
         );
         if let Some(after) = after {
-            let d_after = panels_of_turned(tile, after, dim, dim);
+            let d_after = panels_of_transposed(tile, after, dim, dim);
             multiply_add(tile, &rows_of(tile, &v, dim), &d_after, &mut d_k, false);
             multiply_add(
                 tile,
@@ -146,12 +145,12 @@ impl Head<'_> {
                 .zip(d_v.chunks_exact_mut(dim))
                 .enumerate()
             {
-                times(level, d_k, self.powers[len - 1 - i]);
-                times(level, d_v, self.powers[len - 1 - i]);
+                scale_in_place(isa, d_k, self.powers[len - 1 - i]);
+                scale_in_place(isa, d_v, self.powers[len - 1 - i]);
             }
         }
         let add = after.is_some();
-        let d_scores = turned(level, &d_scores, queries, len);
+        let d_scores = transposed(isa, &d_scores, queries, len);
         let q_panels = panels_of(tile, &q, queries, dim);
         multiply_add(
             tile,
@@ -160,7 +159,7 @@ impl Head<'_> {
             &mut d_k,
             add,
         );
-        let scores = turned(level, &scores, queries, len);
+        let scores = transposed(isa, &scores, queries, len);
         multiply_add(
             tile,
             &rows_of(tile, &scores, queries),
@@ -175,21 +174,21 @@ impl Head<'_> {
             std::slice::from_raw_parts_mut(d_p[which].0.add(at), dim)
         };
         for (i, d_q) in d_q.chunks_exact(dim).enumerate() {
-            let (cos, sin) = self.turn(part, part.first_query + i);
-            rotate_back(level, d_q, cos, sin, 1.0, to(0, part.output + i, 0));
+            let (cos, sin) = self.rotation(part, part.first_query + i);
+            rotate_backward(isa, d_q, cos, sin, 1.0, to(0, part.output + i, 0));
         }
         let scale = 1.0 / (dim as f32).sqrt();
         for (i, (d_k, d_v)) in d_k.chunks_exact(dim).zip(d_v.chunks_exact(dim)).enumerate() {
-            let (cos, sin) = self.turn(part, i);
-            rotate_back(level, d_k, cos, sin, scale, to(1, part.row + i, 0));
+            let (cos, sin) = self.rotation(part, i);
+            rotate_backward(isa, d_k, cos, sin, scale, to(1, part.row + i, 0));
             to(1, part.row + i, width).copy_from_slice(d_v);
         }
 
         // dS = (ξ ∘ q)ᵀ d
-        state_turned.map(|_| {
+        state_transposed.map(|_| {
             let mut weighted = q;
-            self.weigh_by_distance(part, &mut weighted);
-            let weighted = turned(level, &weighted, queries, dim);
+            self.decay_from_state(part, &mut weighted);
+            let weighted = transposed(isa, &weighted, queries, dim);
             let mut d_state = Scratch::<f32>::new(dim * dim);
             multiply_add(
                 tile,
@@ -203,9 +202,9 @@ impl Head<'_> {
     }
 }
 
-vectorised! {
+multiversion! {
     /// The transpose of [`rotate`].
-    fn rotate_back(x: &[f32], cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
+    fn rotate_backward(x: &[f32], cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
         for (((o, x), c), s) in out.chunks_exact_mut(2).zip(x.chunks_exact(2)).zip(cos.chunks_exact(2)).zip(sin.chunks_exact(2)) {
             o[0] = (x[0] * c[0] + x[1] * s[1]) * scale;
             o[1] = (x[1] * c[1] - x[0] * s[0]) * scale;

@@ -9,14 +9,14 @@ use std::arch::x86_64::*;
 use super::{Job, NARROW, height, width};
 
 /// # Safety
-/// As [`super::Tile::run`]; the processor has AVX2 and FMA.
+/// As for [`super::Tile::run`]; the processor has AVX2 and FMA.
 #[target_feature(enable = "avx2,fma")]
 pub(super) unsafe fn run(job: &Job<f32>) {
     let rows = height(job.rows);
     let part = if rows == 12 { 6 } else { 4 };
     for row in (0..rows).step_by(part) {
         for column in (0..width(job.columns)).step_by(NARROW) {
-            // SAFETY: handed on.
+            // SAFETY: same requirements as this function.
             unsafe {
                 match part {
                     6 => tile::<6>(job, row, column),
@@ -31,7 +31,7 @@ pub(super) unsafe fn run(job: &Job<f32>) {
 unsafe fn tile<const ROWS: usize>(job: &Job<f32>, row: usize, column: usize) {
     let panel = width(job.columns);
     let mut sums = [[_mm256_setzero_ps(); 2]; ROWS];
-    // SAFETY: `job` promises the reads.
+    // SAFETY: `job` guarantees the reads.
     unsafe {
         let mut b = job.b.add(column);
         for &segment in job.segments {

@@ -9,10 +9,10 @@ use std::arch::x86_64::*;
 use super::{Job, NARROW, height};
 
 /// # Safety
-/// As [`super::Tile::run`]; the processor has AVX-512 with BF16.
+/// As for [`super::Tile::run`]; the processor has AVX-512 with BF16.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512bf16")]
 pub(super) unsafe fn run_bf16(job: &Job<u16>) {
-    // SAFETY: handed on.
+    // SAFETY: same requirements as this function.
     unsafe {
         match (height(job.rows), job.columns <= NARROW) {
             (12, false) => bf16::<12, 2>(job),
@@ -26,10 +26,10 @@ pub(super) unsafe fn run_bf16(job: &Job<u16>) {
 }
 
 /// # Safety
-/// As [`super::Tile::run`]; the processor has AVX-512.
+/// As for [`super::Tile::run`]; the processor has AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 pub(super) unsafe fn run_f32(job: &Job<f32>) {
-    // SAFETY: handed on.
+    // SAFETY: same requirements as this function.
     unsafe {
         match (height(job.rows), job.columns <= NARROW) {
             (12, false) => f32::<12, 2>(job),
@@ -46,7 +46,7 @@ pub(super) unsafe fn run_f32(job: &Job<f32>) {
 unsafe fn bf16<const ROWS: usize, const VECTORS: usize>(job: &Job<u16>) {
     let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
     let mut b = job.b.cast::<__m512i>();
-    // SAFETY: `job` promises the reads; every row and panel is `steps` pairs long in each segment.
+    // SAFETY: `job` guarantees the reads; every row and panel is `steps` pairs long in each segment.
     unsafe {
         for &segment in job.segments {
             let mut a = [std::ptr::null::<i32>(); ROWS];
@@ -120,7 +120,7 @@ unsafe fn store<const ROWS: usize, const VECTORS: usize>(
         ((1u32 << left) - 1) as __mmask16
     });
     let old = if add { !0 } else { 0 };
-    // Written out, not a loop: the compiler would keep sums that a loop indexes in memory.
+    // Unrolled by hand: sums that a loop indexes would be spilled to memory.
     macro_rules! store_rows {
         ($($r:literal)*) => {$(
             if let Some(sums) = sums.get($r) {

@@ -1,4 +1,4 @@
-//! The tile in plain Rust, four rows and sixteen columns at a time.
+//! The tile in portable Rust, four rows and sixteen columns at a time.
 
 // Rows and vectors are indices of several arrays at once.
 #![allow(clippy::needless_range_loop)]
@@ -6,13 +6,13 @@
 use super::{Job, NARROW, height, width};
 
 /// # Safety
-/// As [`super::Tile::run`].
+/// As for [`super::Tile::run`].
 pub(super) unsafe fn run(job: &Job<f32>) {
     let panel = width(job.columns);
     for row in (0..height(job.rows)).step_by(4) {
         for column in (0..panel).step_by(NARROW) {
             let mut sums = [[0f32; NARROW]; 4];
-            // SAFETY: `job` promises the reads.
+            // SAFETY: `job` guarantees the reads.
             unsafe {
                 let mut b = job.b.add(column);
                 for &segment in job.segments {

@@ -1,109 +1,112 @@
-//! What going back and branching must not change. At temperature 0 a dream depends on its start and the actions alone.
+//! Going back and branching do not affect a session. At temperature 0 a dream depends only on its start and the actions.
 
-use super::super::command::FileKind;
+use super::super::command::FileFormat;
 use super::*;
-use crate::mind::tests::newborn;
+use crate::inference::tests::untrained_agent;
 
-fn begun(mind: &Mind, world: Kind) -> Session<'_> {
-    let mut session = Session::new(mind, Path::new("/nowhere/of/rem/tests"));
-    let place = Place::Game { seed: 1 };
-    session.obey(Command::Start { place, world }).unwrap();
+fn started(agent: &InferenceAgent, world: World) -> Session<'_> {
+    let mut session = Session::new(agent, Path::new("/nowhere/of/rem/tests"));
+    let from = StartFrom::Reset { seed: 1 };
+    session.handle(Command::Start { from, world }).unwrap();
     session
 }
 
-/// Takes an action and tells what came of it: tokens, frame and all chances.
+/// Takes an action. Returns tokens, frame and token probabilities.
 fn step(session: &mut Session, action: usize) -> (Vec<u16>, Vec<u8>, Vec<f32>) {
     let action = Some(action);
     let temperature = 0.0;
     session
-        .obey(Command::Step {
+        .handle(Command::Step {
             action,
             temperature,
         })
         .unwrap();
-    let (_, moment) = session.timeline.here().unwrap();
-    let chances = moment.odds.as_ref().map(|odds| odds.tokens.clone());
+    let (_, node) = session.timeline.current().unwrap();
+    let probabilities = node.predictions.as_ref().map(|p| p.tokens.clone());
     (
-        moment.tokens.clone(),
-        moment.frame.clone(),
-        chances.unwrap_or_default(),
+        node.tokens.clone(),
+        node.frame.clone(),
+        probabilities.unwrap_or_default(),
     )
 }
 
-fn here(session: &Session) -> u64 {
-    session.timeline.here().unwrap().0
+fn current(session: &Session) -> u64 {
+    session.timeline.current().unwrap().0
 }
 
 #[test]
-fn a_dream_that_is_continued_equals_an_unbroken_one() {
-    let mind = newborn();
-    let mut unbroken = begun(&mind, Kind::Dream);
+fn a_dream_continued_after_a_branch_equals_an_uninterrupted_one() {
+    let agent = untrained_agent();
+    let mut uninterrupted = started(&agent, World::Dream);
     let expected: Vec<_> = [1, 2, 0, 1, 2]
-        .map(|action| step(&mut unbroken, action))
+        .map(|action| step(&mut uninterrupted, action))
         .into();
 
-    let mut broken = begun(&mind, Kind::Dream);
-    let start = here(&broken);
-    let mut found: Vec<_> = [1, 2].map(|action| step(&mut broken, action)).into();
-    let stopped = here(&broken);
-    broken.obey(Command::Go { moment: start }).unwrap();
-    step(&mut broken, 2);
-    broken.obey(Command::Go { moment: stopped }).unwrap();
-    broken.obey(Command::Token { place: 0 }).unwrap();
-    found.extend([0, 1, 2].map(|action| step(&mut broken, action)));
-    assert!(found == expected, "the dream went another way");
+    let mut interrupted = started(&agent, World::Dream);
+    let start = current(&interrupted);
+    let mut found: Vec<_> = [1, 2].map(|action| step(&mut interrupted, action)).into();
+    let node = current(&interrupted);
+    interrupted.handle(Command::Goto { node: start }).unwrap();
+    step(&mut interrupted, 2);
+    interrupted.handle(Command::Goto { node }).unwrap();
+    interrupted.handle(Command::Token { position: 0 }).unwrap();
+    found.extend([0, 1, 2].map(|action| step(&mut interrupted, action)));
+    assert!(found == expected, "the dreams differ");
 }
 
 #[test]
-fn a_branch_leaves_its_parent_as_it_was() {
-    let mind = newborn();
-    for world in [Kind::Dream, Kind::Real] {
-        let mut session = begun(&mind, world);
+fn a_branch_does_not_change_its_parent() {
+    let agent = untrained_agent();
+    for world in [World::Dream, World::Real] {
+        let mut session = started(&agent, world);
         step(&mut session, 1);
-        let parent = here(&session);
-        let shown = session.show().unwrap();
+        let parent = current(&session);
+        let shown = session.current_state().unwrap();
         let first = [1, 1].map(|action| step(&mut session, action));
-        assert!(session.obey(Command::Go { moment: parent }).unwrap() == shown);
+        assert!(session.handle(Command::Goto { node: parent }).unwrap() == shown);
         let other = [2, 2].map(|action| step(&mut session, action));
-        assert!(first != other, "the actions do not matter");
-        assert!(session.obey(Command::Go { moment: parent }).unwrap() == shown);
+        assert!(first != other, "the actions have no effect");
+        assert!(session.handle(Command::Goto { node: parent }).unwrap() == shown);
         assert!(first == [1, 1].map(|action| step(&mut session, action)));
     }
 }
 
 #[test]
-fn what_was_before_a_recording_is_not_saved_as_one() {
-    let mind = newborn();
-    let mut session = begun(&mind, Kind::Real);
-    let start = here(&session);
+fn steps_before_the_start_of_a_recording_are_not_saved() {
+    let agent = untrained_agent();
+    let mut session = started(&agent, World::Real);
+    let start = current(&session);
     step(&mut session, 1);
-    let recording = Some(here(&session));
+    let recording = Some(current(&session));
     step(&mut session, 1);
-    let save = |kind| Command::Save {
-        kind,
+    let save = |format| Command::Save {
+        format,
         from: recording,
         frame_ms: 100,
     };
-    assert!(session.obey(save(FileKind::Npz)).is_ok());
-    session.obey(Command::Go { moment: start }).unwrap();
-    for kind in [FileKind::Npz, FileKind::Gif] {
-        let refused = session.obey(save(kind)).unwrap_err().to_string();
-        assert!(refused.contains("before the recording"), "{refused}");
+    assert!(session.handle(save(FileFormat::Npz)).is_ok());
+    session.handle(Command::Goto { node: start }).unwrap();
+    for format in [FileFormat::Npz, FileFormat::Gif] {
+        let error = session.handle(save(format)).unwrap_err().to_string();
+        assert!(
+            error.contains("before the start of the recording"),
+            "{error}"
+        );
     }
 }
 
 #[test]
-fn a_real_game_that_is_cut_short_has_not_ended() {
-    let mut mind = newborn();
-    mind.config.env.max_steps.test = 2;
-    let mut session = begun(&mind, Kind::Real);
+fn a_real_episode_at_the_step_limit_is_truncated_and_cannot_continue() {
+    let mut agent = untrained_agent();
+    agent.config.env.max_steps.test = 2;
+    let mut session = started(&agent, World::Real);
     step(&mut session, 0);
     step(&mut session, 0);
-    let (_, moment) = session.timeline.here().unwrap();
-    assert_eq!(moment.outcome, Outcome::Truncated);
+    let (_, node) = session.timeline.current().unwrap();
+    assert_eq!(node.outcome, Outcome::Truncated);
     let step = Command::Step {
         action: Some(0),
         temperature: 1.0,
     };
-    assert!(session.obey(step).is_err());
+    assert!(session.handle(step).is_err());
 }

@@ -1,0 +1,394 @@
+//! Sublayers.
+
+use super::*;
+use crate::backend::flex::FlexTensor;
+use crate::cpu::dropout::Dropout;
+use crate::ops::SublayerMode;
+use crate::ops::attention::{self, AttentionOps, AttentionParameters, AttentionSizes};
+use crate::ops::feed_forward::{self, FeedForwardOps, FeedForwardParameters};
+use crate::ops::retention::{
+    self, RetentionOps, RetentionParameters, RetentionSizes, RetentionTables,
+};
+
+fn feed_forward_parameters(x: &mut impl Iterator<Item = Tensor>) -> FeedForwardParameters<Ad> {
+    let mut next = || x.next().unwrap();
+    FeedForwardParameters {
+        gamma: next(),
+        beta: next(),
+        up_weight: next(),
+        up_bias: next(),
+        down_weight: next(),
+        down_bias: next(),
+    }
+}
+
+#[test]
+fn feed_forward_matches_the_reference() {
+    for (rows, width, inner) in [(3, 4, 6), (131, 24, 50)] {
+        let shapes: [Vec<usize>; 7] = [
+            vec![rows, width],
+            vec![width],
+            vec![width],
+            vec![width, inner],
+            vec![inner],
+            vec![inner, width],
+            vec![width],
+        ];
+        let run = |tuned: bool, precision: Precision, activation| {
+            outputs_and_gradients(&shapes, |x| {
+                let mut x = x.into_iter();
+                let first = x.next().unwrap();
+                let p = feed_forward_parameters(&mut x);
+                let mode = SublayerMode {
+                    dropout: Dropout::NONE,
+                    precision,
+                };
+                if tuned {
+                    Ad::feed_forward(first, p, activation, mode)
+                } else {
+                    feed_forward::reference::<Ad>(first, p, activation, mode)
+                }
+            })
+        };
+        for activation in [Activation::Silu, Activation::Gelu] {
+            let expected = run(false, Precision::F32, activation);
+            for (precision, tolerance) in PRECISIONS {
+                assert_close(
+                    &run(true, precision, activation),
+                    &expected,
+                    tolerance,
+                    "feed-forward",
+                );
+            }
+        }
+    }
+}
+
+/// Tables like the model's, with arbitrary angles.
+fn tables(sizes: RetentionSizes, dim: usize) -> RetentionTables<Ad> {
+    let rows = sizes.tokens + sizes.predicted * sizes.block_tokens;
+    let angles: Vec<f32> = (0..rows * dim)
+        .map(|i| (i / dim) as f32 / (1 + i % dim / 2) as f32)
+        .collect();
+    let longest = sizes.chunk.max(sizes.block_tokens);
+    let eta = |h: usize| 1.0 - 1.0 / (4.0 + 3.0 * h as f32);
+    let powers = (0..sizes.heads).flat_map(|h| (0..=longest).map(move |i| eta(h).powi(i as i32)));
+    let mask = (0..sizes.heads).flat_map(|h| {
+        (0..longest * longest).map(move |i| match (i / longest).checked_sub(i % longest) {
+            Some(power) => eta(h).powi(power as i32),
+            None => 0.0,
+        })
+    });
+    let constant = |values: Vec<f32>, shape: &[usize]| {
+        Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new(
+            values,
+            shape.to_vec(),
+        )))
+    };
+    RetentionTables {
+        cos: constant(angles.iter().map(|a| a.cos()).collect(), &[rows, dim]),
+        sin: constant(angles.iter().map(|a| a.sin()).collect(), &[rows, dim]),
+        mask: constant(mask.collect(), &[sizes.heads, longest, longest]),
+        powers: constant(powers.collect(), &[sizes.heads, longest + 1]),
+    }
+}
+
+fn retention_parameters(x: &mut impl Iterator<Item = Tensor>) -> RetentionParameters<Ad> {
+    let mut next = || x.next().unwrap();
+    RetentionParameters {
+        gamma: next(),
+        beta: next(),
+        query_weight: next(),
+        query_bias: next(),
+        key_weight: next(),
+        key_bias: next(),
+        value_weight: next(),
+        value_bias: next(),
+        gate_weight: next(),
+        gate_bias: next(),
+        out_weight: next(),
+        out_bias: next(),
+    }
+}
+
+fn retention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
+    let mut shapes = vec![vec![rows, width], vec![width], vec![width]];
+    for _ in 0..5 {
+        shapes.extend([vec![width, width], vec![width]]);
+    }
+    shapes
+}
+
+const SIZES: [RetentionSizes; 3] = [
+    RetentionSizes {
+        batch: 2,
+        heads: 2,
+        tokens: 15,
+        chunk: 5,
+        first_predicted: 1,
+        predicted: 2,
+        block_tokens: 4,
+        last_only: false,
+    },
+    RetentionSizes {
+        batch: 3,
+        heads: 3,
+        tokens: 34,
+        chunk: 17,
+        first_predicted: 0,
+        predicted: 2,
+        block_tokens: 16,
+        last_only: true,
+    },
+    RetentionSizes {
+        batch: 1,
+        heads: 1,
+        tokens: 21,
+        chunk: 7,
+        first_predicted: 0,
+        predicted: 0,
+        block_tokens: 0,
+        last_only: false,
+    },
+];
+
+#[test]
+fn retention_matches_the_reference() {
+    for sizes in SIZES {
+        let dim = 6;
+        let width = sizes.heads * dim;
+        let rows = sizes.batch * (sizes.tokens + sizes.predicted * sizes.block_tokens);
+        let run = |tuned: bool, precision: Precision| {
+            outputs_and_gradients(&retention_shapes(rows, width), |x| {
+                let mut x = x.into_iter();
+                let first = x.next().unwrap();
+                let p = retention_parameters(&mut x);
+                let mode = SublayerMode {
+                    dropout: Dropout::NONE,
+                    precision,
+                };
+                if tuned {
+                    Ad::retention(first, p, tables(sizes, dim), sizes, mode)
+                } else {
+                    retention::reference::<Ad>(first, p, tables(sizes, dim), None, sizes, mode).0
+                }
+            })
+        };
+        let expected = run(false, Precision::F32);
+        assert_close(
+            &run(true, Precision::F32),
+            &expected,
+            1e-4,
+            &format!("{sizes:?}"),
+        );
+        assert_close(
+            &run(true, Precision::Mixed),
+            &expected,
+            0.15,
+            &format!("mixed {sizes:?}"),
+        );
+    }
+}
+
+fn attention_parameters(x: &mut impl Iterator<Item = Tensor>) -> AttentionParameters<Ad> {
+    let mut next = || x.next().unwrap();
+    AttentionParameters {
+        gamma: next(),
+        beta: next(),
+        query_weight: next(),
+        query_bias: next(),
+        key_weight: next(),
+        key_bias: next(),
+        value_weight: next(),
+        value_bias: next(),
+        out_weight: next(),
+        out_bias: next(),
+    }
+}
+
+fn attention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
+    let mut shapes = vec![vec![rows, width], vec![width], vec![width]];
+    for _ in 0..4 {
+        shapes.extend([vec![width, width], vec![width]]);
+    }
+    shapes
+}
+
+#[test]
+fn attention_matches_the_reference() {
+    for (batch, heads, tokens) in [(2, 2, 15), (1, 3, 97), (3, 1, 200)] {
+        let width = 6 * heads;
+        let sizes = AttentionSizes { batch, heads };
+        let run = |tuned: bool, precision: Precision| {
+            outputs_and_gradients(&attention_shapes(batch * tokens, width), |x| {
+                let mut x = x.into_iter();
+                let first = x.next().unwrap();
+                let p = attention_parameters(&mut x);
+                let mode = SublayerMode {
+                    dropout: Dropout::NONE,
+                    precision,
+                };
+                if tuned {
+                    Ad::attention(first, p, sizes, mode)
+                } else {
+                    attention::reference::<Ad>(first, p, sizes, mode)
+                }
+            })
+        };
+        // A bias of the keys shifts all scores of a query equally: its gradient is rounding noise.
+        const KEY_BIAS: usize = 1 + 6;
+        let largest = |x: &[f32]| x.iter().fold(0f32, |m, x| m.max(x.abs()));
+        let mut expected = run(false, Precision::F32);
+        expected.remove(KEY_BIAS);
+        for (precision, tolerance) in PRECISIONS {
+            let what = format!("{sizes:?}, {tokens} tokens, {precision:?}");
+            let mut found = run(true, precision);
+            let (noise, size) = (largest(&found.remove(KEY_BIAS)), largest(&found[6]));
+            assert!(noise <= 2.0 * tolerance * size, "{what}: {noise} of {size}");
+            assert_close(&found, &expected, 2.0 * tolerance, &what);
+        }
+    }
+}
+
+fn attention_inputs(
+    rows: usize,
+    width: usize,
+    seed: u64,
+) -> (FlexTensor, AttentionParameters<Flex>) {
+    let constant = |(i, shape): (usize, Vec<usize>)| {
+        // The seed changes the rows, not the parameters.
+        let seed = if i == 0 { seed } else { i as u64 };
+        let data = numbers(shape.iter().product(), seed);
+        FlexTensor::from_data(TensorData::new(data, shape))
+    };
+    let shapes = attention_shapes(rows, width);
+    let mut x = shapes.into_iter().enumerate().map(constant);
+    let first = x.next().unwrap();
+    let mut next = || x.next().unwrap();
+    let parameters = AttentionParameters {
+        gamma: next(),
+        beta: next(),
+        query_weight: next(),
+        query_bias: next(),
+        key_weight: next(),
+        key_bias: next(),
+        value_weight: next(),
+        value_bias: next(),
+        out_weight: next(),
+        out_bias: next(),
+    };
+    (first, parameters)
+}
+
+/// A shared cache is copied, an owned one is updated in place. The two bodies order the cache differently.
+#[test]
+fn cached_attention_matches_the_reference() {
+    let (batch, heads, dim) = (2, 2, 6);
+    let capacity = crate::cache_capacity(20);
+    let sizes = AttentionSizes { batch, heads };
+    let mode = SublayerMode {
+        dropout: Dropout::NONE,
+        precision: Precision::F32,
+    };
+    let empty = || {
+        let shape = [batch, heads, 2, capacity, dim];
+        FlexTensor::from_data(TensorData::new(vec![0f32; shape.iter().product()], shape))
+    };
+    let (mut reference, mut tuned, mut past) = (empty(), empty(), 0);
+    let address = tuned.storage::<f32>().as_ptr();
+    for tokens in [3, 1, 12, 2] {
+        let inputs = || attention_inputs(batch * tokens, heads * dim, 100 + past as u64);
+        let (x, p) = inputs();
+        let expected = attention::reference_cached::<Flex>(x, p, reference, sizes, past, mode);
+        let expected_values = [values(expected.0)];
+        reference = expected.1;
+
+        let (held, before) = (tuned.clone(), values(tuned.clone()));
+        let (x, p) = inputs();
+        let (y, copy) = Flex::attention_cached(x, p, held, sizes, past, mode);
+        assert_close(&[values(y)], &expected_values, 2e-5, "shared cache");
+        assert_eq!(values(tuned.clone()), before);
+        assert_ne!(values(copy), before);
+
+        let (x, p) = inputs();
+        let (y, updated) = Flex::attention_cached(x, p, tuned, sizes, past, mode);
+        assert_close(&[values(y)], &expected_values, 2e-5, "owned cache");
+        assert_eq!(
+            updated.storage::<f32>().as_ptr(),
+            address,
+            "the cache was copied"
+        );
+        tuned = updated;
+        past += tokens;
+    }
+}
+
+#[test]
+fn backward_applies_the_dropout_masks_of_the_forward_pass() {
+    let (width, inner, sizes) = (12, 20, SIZES[0]);
+    let rows = sizes.batch * (sizes.tokens + sizes.predicted * sizes.block_tokens);
+    let mode = SublayerMode {
+        dropout: Dropout { p: 0.3, seed: 5 },
+        precision: Precision::F32,
+    };
+    let mut shapes = retention_shapes(rows, width);
+    shapes.extend([
+        vec![width],
+        vec![width],
+        vec![width, inner],
+        vec![inner],
+        vec![inner, width],
+        vec![width],
+    ]);
+    // An attention sublayer follows; its first input is the output so far.
+    shapes.extend(attention_shapes(rows, width).into_iter().skip(1));
+    let run = |inputs: Vec<Tensor>| {
+        let mut x = inputs.into_iter();
+        let first = x.next().unwrap();
+        let p = retention_parameters(&mut x);
+        let y = Ad::retention(first, p, tables(sizes, 6), sizes, mode);
+        let p = feed_forward_parameters(&mut x);
+        let y = Ad::feed_forward(y, p, Activation::Silu, mode);
+        let sizes = AttentionSizes { batch: 1, heads: 2 };
+        Ad::attention(y, attention_parameters(&mut x), sizes, mode)
+    };
+    let found = outputs_and_gradients(&shapes, run);
+    let weights = numbers(rows * width, 99);
+    let value = |step: f32| {
+        let moved = shapes.iter().zip(1..).map(|(shape, seed)| {
+            let count = shape.iter().product();
+            let direction = numbers(count, 500 + seed);
+            let moved = numbers(count, seed)
+                .iter()
+                .zip(direction)
+                .map(|(x, d)| x + step * d)
+                .collect();
+            Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new::<f32, _>(
+                moved,
+                shape.to_vec(),
+            )))
+        });
+        let out = values(run(moved.collect()).into_primitive());
+        out.iter()
+            .zip(&weights)
+            .map(|(o, w)| f64::from(*o) * f64::from(*w))
+            .sum::<f64>()
+    };
+    let step = 1e-3;
+    let slope = (value(step) - value(-step)) / (2.0 * f64::from(step));
+    let along: f64 = found[1..]
+        .iter()
+        .zip(501..)
+        .map(|(g, seed)| {
+            let direction = numbers(g.len(), seed);
+            g.iter()
+                .zip(direction)
+                .map(|(g, d)| f64::from(*g) * f64::from(d))
+                .sum::<f64>()
+        })
+        .sum();
+    assert!(
+        (slope - along).abs() < 2e-2 * slope.abs().max(1.0),
+        "{slope} and {along}"
+    );
+}

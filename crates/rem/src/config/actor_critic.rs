@@ -1,0 +1,63 @@
+//! Settings of the controller.
+
+use serde::{Deserialize, Serialize};
+
+use super::OptimizerConfig;
+
+/// Settings of the controller.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct ActorCritic {
+    /// Inputs of the LSTM.
+    pub inputs: ControllerInputs,
+    /// Width of the LSTM.
+    pub lstm_dim: usize,
+    /// Replay steps that warm the LSTM before a rollout.
+    pub burn_in: usize,
+    /// γ.
+    pub discount: f64,
+    /// λ of the λ-returns.
+    pub lambda: f64,
+    /// Weight of the entropy bonus.
+    pub entropy_weight: f64,
+    /// Whether steps after an imagined termination carry no loss.
+    pub mask_after_termination: bool,
+    /// Value of a terminal state in the controller's returns; negative where termination is a lost life.
+    pub terminal_value: f64,
+    /// When and how the controller is trained.
+    pub optimizer: OptimizerConfig,
+}
+
+/// Inputs of the LSTM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ControllerInputs {
+    /// The grid of code vectors, and the actions.
+    CodesAndActions {
+        /// Whether the burn-in feeds the actions too (published code: no).
+        #[serde(default = "yes")]
+        burn_in_actions: bool,
+    },
+    /// The grid of code vectors alone (the paper's controller without action inputs).
+    Codes {},
+    /// Decoded frames through a CNN, and no actions (IRIS's controller).
+    Pixels {},
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl ControllerInputs {
+    /// Whether the burn-in before a rollout feeds the actions.
+    pub fn burn_in_actions(self) -> bool {
+        matches!(
+            self,
+            Self::CodesAndActions {
+                burn_in_actions: true
+            }
+        )
+    }
+}

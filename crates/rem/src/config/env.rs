@@ -1,0 +1,66 @@
+//! Settings of the environment.
+
+use serde::{Deserialize, Serialize};
+
+/// Frame sizes in pixels: whole pixels per cell of the built-in games, and what the tokenizer can halve down.
+pub const FRAME_SIZES: &[usize] = &[32, 64];
+
+/// Whether an environment serves training or test episodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EnvMode {
+    /// Episodes that the agent learns from.
+    Train,
+    /// Episodes that are scored.
+    Test,
+}
+
+/// A value for training episodes and one for test episodes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct TrainTest<T> {
+    /// In training episodes.
+    pub train: T,
+    /// In test episodes.
+    pub test: T,
+}
+
+impl<T: Copy> TrainTest<T> {
+    /// The value for `mode`.
+    pub fn of(self, mode: EnvMode) -> T {
+        match mode {
+            EnvMode::Train => self.train,
+            EnvMode::Test => self.test,
+        }
+    }
+}
+
+/// Settings of the environment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct EnvConfig {
+    /// A built-in game (`catch`, `paddle`, `crossing`) or, with the feature `atari`, an Atari game.
+    pub game: String,
+    /// Height and width of a frame in pixels: 32 or 64.
+    pub frame_size: usize,
+    /// Whether a lost life ends an episode.
+    pub end_on_life_loss: TrainTest<bool>,
+    /// Raw frames of an episode before it is truncated.
+    pub max_steps: TrainTest<u32>,
+    /// Settings that only Atari games read.
+    pub atari: Atari,
+}
+
+/// Settings that only Atari games read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Atari {
+    /// Raw frames per agent step.
+    pub frame_skip: u32,
+    /// Largest number of no-ops at the start of an episode.
+    pub max_noops: TrainTest<u32>,
+    /// Probability that the emulator repeats the previous action.
+    pub sticky_actions: f64,
+}

@@ -1,0 +1,229 @@
+//! Settings of the world model, its ablations among them.
+
+use serde::{Deserialize, Serialize};
+
+use super::OptimizerConfig;
+
+/// Settings of the world model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct WorldModel {
+    /// The network, and with it how an observation is predicted.
+    pub architecture: Architecture,
+    /// Embeddings of observation tokens.
+    pub embeddings: Embeddings,
+    /// Layers.
+    pub layers: usize,
+    /// Heads per layer.
+    pub heads: usize,
+    /// Hidden width of the feed-forward sublayer.
+    pub feed_forward: usize,
+    /// Dropout probability in training.
+    pub dropout: f64,
+    /// c: observations before the first predicted one.
+    pub context: usize,
+    /// First observation of a segment with a loss; 0 means the one after the context.
+    pub loss_start: usize,
+    /// Activation of the feed-forward sublayer.
+    pub activation: Activation,
+    /// How rewards are modelled.
+    pub rewards: Rewards,
+    /// First step of a segment with a loss on rewards and ends.
+    pub reward_loss_start: RewardLossStart,
+    /// Fraction of an epoch's last updates whose weights are averaged at its end.
+    pub weight_averaging: f64,
+    /// When and how the world model is trained.
+    pub optimizer: OptimizerConfig,
+}
+
+/// The network, and with it how an observation is predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Architecture {
+    /// A RetNet with POP: all tokens of an observation in parallel.
+    Pop {
+        /// Calls per imagined step.
+        #[serde(default)]
+        mode: PopMode,
+        /// Decay rates of the retention heads.
+        #[serde(default)]
+        decay: Decay,
+        /// Base of the rotary position encoding: angles per token range from 1 to 1/base radians.
+        #[serde(default = "rope_theta")]
+        rope_theta: f64,
+    },
+    /// A plain RetNet, token by token (the paper's "No POP").
+    Retnet {
+        /// Decay rates of the retention heads.
+        #[serde(default)]
+        decay: Decay,
+        /// Base of the rotary position encoding: angles per token range from 1 to 1/base radians.
+        #[serde(default = "rope_theta")]
+        rope_theta: f64,
+    },
+    /// A causal Transformer with a key-value cache, token by token (IRIS).
+    Transformer {},
+}
+
+fn rope_theta() -> f64 {
+    10_000.0
+}
+
+/// Calls per imagined step with POP. The results are the same up to rounding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum PopMode {
+    /// One call updates the state with the block, a second one predicts (the paper's default).
+    #[default]
+    TwoCalls,
+    /// Block and prediction tokens in one call (the paper's alternative).
+    OneCall,
+    /// The faster of the two, measured at the start of a run.
+    Auto,
+}
+
+/// Decay rates η of the retention heads.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Decay {
+    /// 1 - η evenly spaced in the logarithm.
+    LogSpaced {
+        /// Timescales in tokens, 1 / (1 - η), of the first and the last head.
+        #[serde(default = "timescales")]
+        timescales: [f64; 2],
+    },
+    /// η = 1 - 2^(-5-i) (paper).
+    PowersOfTwo {},
+}
+
+fn timescales() -> [f64; 2] {
+    [32.0, 512.0]
+}
+
+impl Default for Decay {
+    fn default() -> Self {
+        Self::LogSpaced {
+            timescales: timescales(),
+        }
+    }
+}
+
+/// How the next observation of an imagined rollout is generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// POP, [`PopMode::TwoCalls`].
+    TwoCalls,
+    /// POP, [`PopMode::OneCall`].
+    OneCall,
+    /// One token per call.
+    TokenByToken,
+}
+
+impl Architecture {
+    /// POP in the given mode, with default retention.
+    pub fn pop(mode: PopMode) -> Self {
+        Self::Pop {
+            mode,
+            decay: Decay::default(),
+            rope_theta: rope_theta(),
+        }
+    }
+
+    /// A plain RetNet with default retention.
+    pub fn retnet() -> Self {
+        Self::Retnet {
+            decay: Decay::default(),
+            rope_theta: rope_theta(),
+        }
+    }
+
+    /// Decay rates and rotary base, where there is retention.
+    pub fn retention(&self) -> Option<(Decay, f64)> {
+        match *self {
+            Self::Pop {
+                decay, rope_theta, ..
+            }
+            | Self::Retnet { decay, rope_theta } => Some((decay, rope_theta)),
+            Self::Transformer {} => None,
+        }
+    }
+
+    /// How an imagined observation is generated. [`PopMode::Auto`] counts as two calls until it is resolved.
+    pub fn generation(&self) -> Generation {
+        match self {
+            Self::Pop {
+                mode: PopMode::OneCall,
+                ..
+            } => Generation::OneCall,
+            Self::Pop { .. } => Generation::TwoCalls,
+            Self::Retnet { .. } | Self::Transformer {} => Generation::TokenByToken,
+        }
+    }
+}
+
+/// Embeddings of observation tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Embeddings {
+    /// The tokenizer's codes, frozen.
+    Tokenizer,
+    /// A learned table of the world model (the paper's separate embeddings, IRIS).
+    Own,
+}
+
+/// Activation of the feed-forward sublayer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Activation {
+    /// SiLU.
+    Silu,
+    /// GELU (paper).
+    Gelu,
+}
+
+/// How rewards are modelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Rewards {
+    /// Classes -1, 0, +1 with cross-entropy.
+    Sign,
+    /// One number with squared error.
+    Continuous,
+}
+
+/// First step of a segment with a loss on rewards and ends, relative to the first observation with a loss
+/// ([`WorldModel::first_observation`]). A rollout's first step reads reward and end at the step before that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RewardLossStart {
+    /// The step of the first observation with a loss, as in the published program.
+    AfterContext,
+    /// The step before it, where rollouts begin.
+    FromContext,
+}
+
+impl WorldModel {
+    /// The first observation of a segment with a loss.
+    pub fn first_observation(&self) -> usize {
+        match self.loss_start {
+            0 => self.context,
+            first => first,
+        }
+    }
+
+    /// The first step of a segment with a loss on reward and end; it must be a real one.
+    pub fn first_outcome(&self) -> usize {
+        match self.reward_loss_start {
+            RewardLossStart::AfterContext => self.first_observation(),
+            RewardLossStart::FromContext => self.first_observation() - 1,
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Imagined rollouts: the policy acts in a [`Dream`], and the controller is trained on the result (Algorithm 7,
+//! `train_C`).
+
+use burn::tensor::{Int, Tensor};
+use rand::Rng;
+
+use super::dream::Dream;
+use super::returns::lambda_returns;
+use crate::config;
+use crate::data::batch::DreamStarts;
+use crate::host;
+use crate::model::actor_critic::{ActorCritic, ControllerState, Experience};
+use crate::model::sampling::sample;
+use crate::model::tokenizer::Tokenizer;
+use crate::model::world_model::WorldModel;
+
+/// Statistics of a batch of dreams.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DreamStats {
+    /// Mean sum of rewards up to the horizon or the termination.
+    pub mean_return: f64,
+    /// Fraction of dreams that terminate.
+    pub termination_rate: f64,
+    /// Mean of the predicted values.
+    pub mean_value: f64,
+}
+
+/// Burns in the LSTM with real steps and returns its state. Padded steps do not change the state. `with_actions` is
+/// whether the actions are inputs too.
+///
+/// # Shapes
+///
+/// - `tokens`: `[batch, steps, K]`, `actions`, `mask`: `[batch, steps]`
+pub fn burn_in(
+    controller: &ActorCritic,
+    tokenizer: &Tokenizer,
+    tokens: Tensor<3, Int>,
+    actions: Tensor<2, Int>,
+    mask: Tensor<2>,
+    with_actions: bool,
+) -> ControllerState {
+    let [batch, steps, k] = tokens.dims();
+    // All observations are encoded at once. Only the LSTM goes step by step.
+    let observations =
+        controller.encode(controller.encoder_input(tokenizer, tokens.reshape([batch * steps, k])));
+    let [_, width] = observations.dims();
+    let observations: Tensor<3> = observations.reshape([batch, steps, width]);
+    let action_gates = with_actions.then(|| controller.action_gates()).flatten();
+    let mut state = controller.initial_state(batch);
+    for t in 0..steps {
+        let observation: Tensor<2> = observations.clone().narrow(1, t, 1).squeeze_dim(1);
+        let mut next = controller.lstm_step(observation, state.clone());
+        if let Some(gates) = &action_gates {
+            let action = actions.clone().narrow(1, t, 1).squeeze_dim(1);
+            next = controller.lstm_step(gates.clone().select(0, action), next);
+        }
+        state = next.where_mask(&mask.clone().narrow(1, t, 1), state);
+    }
+    state
+}
+
+/// A batch of imagined trajectories.
+#[derive(Clone, Debug)]
+pub struct Rollout {
+    /// State of the controller before the first observation.
+    pub start: ControllerState,
+    /// [`ActorCritic::encoder_input`] of all observations, time first, `[steps * batch, side, side, channels]`.
+    pub encoder_inputs: Tensor<4>,
+    /// Observation tokens, `[batch, steps, K]`. The first observation is real.
+    pub tokens: Tensor<3, Int>,
+    /// Actions between the observations, `[batch, steps - 1]`.
+    pub actions: Tensor<2, Int>,
+    /// Rewards after each action, by trajectory.
+    pub rewards: Vec<Vec<f32>>,
+    /// Whether the trajectory terminates after each action.
+    pub ends: Vec<Vec<bool>>,
+}
+
+/// Imagines trajectories of `steps` observations from each start, with actions sampled from the policy and without
+/// gradients. `burn_in_actions` is whether the burn-in feeds actions to the LSTM.
+pub fn imagine(
+    controller: &ActorCritic,
+    world_model: &WorldModel,
+    tokenizer: &Tokenizer,
+    starts: DreamStarts,
+    steps: usize,
+    burn_in_actions: bool,
+    rng: &mut impl Rng,
+) -> Rollout {
+    let [batch, length, _] = starts.tokens.dims();
+    let codes = &tokenizer.codes();
+    let start = burn_in(
+        controller,
+        tokenizer,
+        starts.tokens.clone().narrow(1, 0, length - 1),
+        starts.actions.clone(),
+        starts.mask,
+        burn_in_actions,
+    );
+    let context = world_model.context();
+    let past = (context > 1).then(|| starts.actions.narrow(1, length - context, context - 1));
+    let observations = starts.tokens.narrow(1, length - context, context);
+    let mut dream = Dream::start(world_model, codes, observations, past);
+
+    let mut state = start.clone();
+    let (mut tokens, mut actions) = (vec![dream.tokens()], Vec::new());
+    let mut encoder_inputs = vec![controller.encoder_input(tokenizer, dream.tokens())];
+    let mut rewards = vec![Vec::with_capacity(steps); batch];
+    let mut ends = vec![Vec::with_capacity(steps); batch];
+    for t in 1..steps {
+        state = controller.observe(encoder_inputs[t - 1].clone(), state);
+        let action = sample(controller.heads(&state).logits, rng);
+        state = controller.act(action.clone(), state);
+        actions.push(action.clone());
+        let step = dream.step(action, rng);
+        tokens.push(dream.tokens());
+        encoder_inputs.push(controller.encoder_input(tokenizer, dream.tokens()));
+        for b in 0..batch {
+            rewards[b].push(step.rewards[b]);
+            ends[b].push(step.ends[b]);
+        }
+    }
+    Rollout {
+        start,
+        encoder_inputs: Tensor::cat(encoder_inputs, 0),
+        tokens: Tensor::stack(tokens, 1),
+        actions: Tensor::stack(actions, 1),
+        rewards,
+        ends,
+    }
+}
+
+impl Rollout {
+    /// Unrolls the controller with gradients over the trajectories and computes λ-returns.
+    pub fn experience(
+        self,
+        controller: &ActorCritic,
+        config: &config::ActorCritic,
+    ) -> (Experience, DreamStats) {
+        let [batch, steps, _] = self.tokens.dims();
+        let device = self.tokens.device();
+        let (logits, values) =
+            controller.unroll(self.encoder_inputs, self.actions.clone(), self.start);
+        let value_rows = host::floats(values.clone().inner().reshape([batch * steps]));
+        // The last observation only provides a bootstrap value.
+        let used = steps - 1;
+        let (mut returns, mut weights) = (Vec::new(), Vec::new());
+        for b in 0..batch {
+            let row = &value_rows[b * steps..(b + 1) * steps];
+            let g = lambda_returns(
+                &self.rewards[b],
+                &self.ends[b],
+                row,
+                config.discount as f32,
+                config.lambda as f32,
+                config.terminal_value as f32,
+            );
+            returns.extend_from_slice(&g[..used]);
+            let over = self.ends[b].iter().scan(false, |over, end| {
+                let before = *over;
+                *over |= *end;
+                Some(before)
+            });
+            let masked = |over: bool| over && config.mask_after_termination;
+            weights.extend(over.map(|over| if masked(over) { 0.0f32 } else { 1.0 }));
+        }
+        let stats = DreamStats {
+            mean_return: (self.rewards.iter().zip(&self.ends))
+                .map(|(r, e)| {
+                    let length = e.iter().position(|e| *e).map_or(used, |i| i + 1);
+                    f64::from(r[..length].iter().sum::<f32>())
+                })
+                .sum::<f64>()
+                / batch as f64,
+            termination_rate: self.ends.iter().filter(|e| e.contains(&true)).count() as f64
+                / batch as f64,
+            mean_value: value_rows.iter().map(|v| f64::from(*v)).sum::<f64>()
+                / value_rows.len() as f64,
+        };
+        let table = |v: Vec<f32>| Tensor::<1>::from_floats(&v[..], &device).reshape([batch, used]);
+        let experience = Experience {
+            logits: logits.narrow(1, 0, used),
+            values: values.narrow(1, 0, used),
+            actions: self.actions,
+            returns: table(returns),
+            weights: table(weights),
+        };
+        (experience, stats)
+    }
+}

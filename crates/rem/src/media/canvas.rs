@@ -1,0 +1,107 @@
+//! [`Canvas`]: an RGB image to draw frames and text on.
+
+use std::io::{self, Cursor};
+use std::path::Path;
+
+use image::RgbImage;
+use rem_run::files::{failed, write_atomic};
+
+use super::font;
+
+/// Red, green, blue.
+pub(super) type Colour = [u8; 3];
+
+/// Scale of the font in labels and captions.
+pub(super) const FONT_SCALE: usize = 2;
+
+/// An RGB image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Canvas {
+    /// Width in pixels.
+    pub width: usize,
+    /// Height in pixels.
+    pub height: usize,
+    /// `width * height * 3` bytes, row by row from the top.
+    pub rgb: Vec<u8>,
+}
+
+impl Canvas {
+    /// An image of one colour.
+    pub(super) fn new(width: usize, height: usize, colour: Colour) -> Self {
+        let rgb = colour.repeat(width * height);
+        Self { width, height, rgb }
+    }
+
+    /// Fills a rectangle, clipped to the image.
+    fn fill(&mut self, x: usize, y: usize, width: usize, height: usize, colour: Colour) {
+        let right = (x + width).min(self.width);
+        for row in y..(y + height).min(self.height) {
+            for column in x..right {
+                let at = (row * self.width + column) * 3;
+                self.rgb[at..at + 3].copy_from_slice(&colour);
+            }
+        }
+    }
+
+    /// Draws a frame with its upper left corner at (x, y), enlarged by `scale`.
+    pub(super) fn blit(&mut self, frame: &[u8], size: usize, x: usize, y: usize, scale: usize) {
+        assert_eq!(
+            frame.len(),
+            size * size * 3,
+            "a frame is size * size * 3 bytes"
+        );
+        for (i, pixel) in frame.as_chunks::<3>().0.iter().enumerate() {
+            let (row, column) = (i / size, i % size);
+            self.fill(x + column * scale, y + row * scale, scale, scale, *pixel);
+        }
+    }
+
+    /// Draws a line of text with its upper left corner at (x, y).
+    pub(super) fn text(&mut self, x: usize, y: usize, text: &str, colour: Colour) {
+        self.text_scaled(x, y, text, colour, FONT_SCALE);
+    }
+
+    /// Draws a line of text in a font enlarged by `font_scale`.
+    pub(super) fn text_scaled(
+        &mut self,
+        x: usize,
+        y: usize,
+        text: &str,
+        colour: Colour,
+        font_scale: usize,
+    ) {
+        for (i, character) in text.chars().enumerate() {
+            let left = x + i * font::ADVANCE * font_scale;
+            for row in 0..font::GLYPH_HEIGHT {
+                for column in 0..font::GLYPH_WIDTH {
+                    if font::has_ink(character, column, row) {
+                        let (x, y) = (left + column * font_scale, y + row * font_scale);
+                        self.fill(x, y, font_scale, font_scale, colour);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes a PNG file, atomically.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn save_png(&self, path: &Path) -> io::Result<()> {
+        let mut bytes = Cursor::new(Vec::new());
+        let image = RgbImage::from_raw(self.width as u32, self.height as u32, self.rgb.clone());
+        let image = image.expect("a canvas holds width * height * 3 bytes");
+        image
+            .write_to(&mut bytes, image::ImageFormat::Png)
+            .map_err(|error| failed("write", path)(io::Error::other(error)))?;
+        write_atomic(path, bytes.get_ref())
+    }
+}
+
+/// Height of a line of [`Canvas::text`] above the baseline, in pixels.
+pub(super) const TEXT_HEIGHT: usize = font::CAPITAL_HEIGHT * FONT_SCALE;
+
+/// Width of `text` as drawn by [`Canvas::text`], in pixels.
+pub(super) fn text_width(text: &str) -> usize {
+    text.chars().count() * font::ADVANCE * FONT_SCALE
+}

@@ -1,0 +1,28 @@
+//! The agent's three components, their networks and layers.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`tokenizer`] | V: the VQ-VAE between frames and tokens |
+//! | [`world_model`] | M: embeddings, heads and losses around a [`network`] |
+//! | [`network`] | the sequence model: [`retnet`] with or without POP, or [`transformer`] |
+//! | [`actor_critic`] | C: the controller with policy and value |
+//! | [`agent`] | the three components together |
+//! | [`weights`] | parameters by name, to and from safetensors |
+//! | [`sampling`], [`calls`] | categorical sampling; counts of network calls |
+
+pub mod actor_critic;
+pub mod agent;
+pub mod calls;
+mod conv;
+mod embedding;
+mod linear;
+pub mod network;
+mod retention;
+pub mod retnet;
+pub mod sampling;
+mod sublayer;
+pub mod tokenizer;
+pub mod transformer;
+pub mod weights;
+pub mod world_model;
+mod world_model_sizes;

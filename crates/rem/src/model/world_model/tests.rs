@@ -1,0 +1,60 @@
+//! Steps with and without a loss.
+
+use super::*;
+use crate::config::Config;
+
+/// The losses on `real` steps followed by padding, all with reward 1 and an end.
+fn losses(set: &[String], real: usize) -> [f32; 3] {
+    let config = Config::load("debug", set).unwrap();
+    let sizes = WorldModelSizes {
+        tokens_per_obs: 4,
+        ..WorldModelSizes::of(&config, 2)
+    };
+    let device = Device::flex();
+    let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+    let steps = 4;
+    let mask: Vec<f32> = (0..steps).map(|t| f32::from(t < real)).collect();
+    let batch = TokenBatch {
+        tokens: Tensor::zeros([1, steps, 4], &device),
+        actions: Tensor::zeros([1, steps], &device),
+        rewards: Tensor::ones([1, steps], &device),
+        ends: Tensor::ones([1, steps], &device),
+        mask: Tensor::<1>::from_floats(&mask[..], &device).reshape([1, steps]),
+    };
+    let codes = Tensor::ones([sizes.vocabulary, sizes.width], &device);
+    let l = model.losses(&codes, &batch, 0);
+    [l.observations, l.rewards, l.ends].map(|t| t.into_scalar())
+}
+
+fn overrides(context: usize, reward_loss_start: &str) -> [String; 2] {
+    [
+        format!("world_model.context={context}"),
+        format!("world_model.reward_loss_start={reward_loss_start}"),
+    ]
+}
+
+#[test]
+fn padded_and_context_steps_carry_no_loss() {
+    assert_eq!(losses(&overrides(1, "after_context"), 1), [0.0; 3]);
+    assert_eq!(losses(&overrides(2, "after_context"), 2), [0.0; 3]);
+    let learned = losses(&overrides(1, "after_context"), 2);
+    assert!(learned.iter().all(|l| *l > 0.0));
+}
+
+#[test]
+fn from_context_adds_the_reward_loss_of_a_dreams_first_step() {
+    for context in [1, 2] {
+        let set = overrides(context, "from_context");
+        let [observations, rewards, ends] = losses(&set, context);
+        assert_eq!(observations, 0.0);
+        assert!(rewards > 0.0 && ends > 0.0);
+        assert_eq!(losses(&set, context - 1), [0.0; 3]);
+    }
+}
+
+#[test]
+fn loss_start_adds_losses_within_the_context() {
+    let set = ["world_model.context=3", "world_model.loss_start=1"].map(String::from);
+    assert!(losses(&set, 2).iter().all(|l| *l > 0.0));
+    assert_eq!(losses(&set[..1], 3), [0.0; 3]);
+}

@@ -1,0 +1,245 @@
+//! The logs of a run: `metrics.jsonl`, `timing.jsonl` and a TensorBoard event file.
+//!
+//! The seed determines every byte of `metrics.jsonl`: equal runs, and a run that was interrupted and resumed, write the
+//! same file. Wall-clock times go to `timing.jsonl` and to TensorBoard.
+
+mod append_log;
+mod tensorboard;
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Serialize, Serializer};
+
+use self::append_log::AppendLog;
+use self::tensorboard::EventFile;
+use rem_run::files::failed;
+use rem_run::layout;
+
+/// Lengths of the logs at a checkpoint, in bytes; 0 for a new run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LogLengths {
+    metrics: u64,
+    tensorboard: u64,
+}
+
+/// The open logs of a run. Every line is flushed, so that other processes see it at once.
+pub(crate) struct Metrics {
+    metrics: AppendLog,
+    timing: AppendLog,
+    tensorboard: EventFile,
+}
+
+impl Metrics {
+    /// Checks, without changing them, that the logs have at least the lengths of a checkpoint.
+    pub(crate) fn check(run_dir: &Path, keep: LogLengths) -> io::Result<()> {
+        AppendLog::check(&run_dir.join(layout::METRICS), keep.metrics)?;
+        let events = run_dir
+            .join(layout::TENSORBOARD)
+            .join(tensorboard::FILE_NAME);
+        AppendLog::check(&events, keep.tensorboard)
+    }
+
+    /// Opens or creates the logs in `run_dir`, and truncates them to the lengths of the checkpoint of `epoch`. The length
+    /// of `timing.jsonl` is not part of a checkpoint, because it depends on the clock: the epoch of its lines decides.
+    pub(crate) fn open(run_dir: &Path, keep: LogLengths, epoch: u32) -> io::Result<Self> {
+        let events = run_dir.join(layout::TENSORBOARD);
+        fs::create_dir_all(&events).map_err(failed("create directory", &events))?;
+        let events = events.join(tensorboard::FILE_NAME);
+        let timing = run_dir.join(layout::TIMING);
+        Ok(Self {
+            metrics: AppendLog::open(&run_dir.join(layout::METRICS), keep.metrics)?,
+            timing: AppendLog::open(&timing, bytes_up_to(&timing, epoch)?)?,
+            tensorboard: EventFile::open(&events, keep.tensorboard, wall_time())?,
+        })
+    }
+
+    /// Writes a line `{"epoch":12,"phase":"tokenizer","loss":0.1,...}` to `metrics.jsonl`, keys in the given order, and
+    /// the TensorBoard scalars `phase/key` at step `epoch`.
+    ///
+    /// Numbers are written in the shortest form that parses to the same `f64`, or as `null` if they are not finite. The
+    /// seed must determine the values: no times, no paths.
+    pub(crate) fn scalars(
+        &mut self,
+        epoch: u32,
+        phase: &str,
+        values: &[(&str, f64)],
+    ) -> io::Result<()> {
+        let line = line(epoch, phase, |map| {
+            values
+                .iter()
+                .try_for_each(|(key, value)| map.serialize_entry(key, value))
+        });
+        self.metrics.append(&line)?;
+        self.metrics.flush()?;
+        let tagged: Vec<(String, f64)> = values
+            .iter()
+            .map(|&(key, value)| (format!("{phase}/{key}"), value))
+            .collect();
+        self.tensorboard.scalars(wall_time(), epoch, &tagged)
+    }
+
+    /// Writes a line `{"epoch":3,"phase":"note","text":"..."}` to `metrics.jsonl`, for readers of the scores.
+    pub(crate) fn note(&mut self, epoch: u32, text: &str) -> io::Result<()> {
+        let line = line(epoch, "note", |map| map.serialize_entry("text", text));
+        self.metrics.append(&line)?;
+        self.metrics.flush()
+    }
+
+    /// Writes a line `{"epoch":..,"phase":..,"seconds":..,"steps":..,"steps_per_second":..}` to `timing.jsonl`, and the
+    /// TensorBoard scalar `time/phase`.
+    pub(crate) fn timing(
+        &mut self,
+        epoch: u32,
+        phase: &str,
+        seconds: f64,
+        steps: usize,
+    ) -> io::Result<()> {
+        let line = line(epoch, phase, |map| {
+            map.serialize_entry("seconds", &seconds)?;
+            map.serialize_entry("steps", &steps)?;
+            map.serialize_entry("steps_per_second", &(steps as f64 / seconds))
+        });
+        self.timing.append(&line)?;
+        self.timing.flush()?;
+        let tagged = [(format!("time/{phase}"), seconds)];
+        self.tensorboard.scalars(wall_time(), epoch, &tagged)
+    }
+
+    /// Syncs the logs to disk, and returns their lengths for the checkpoint.
+    pub(crate) fn sync(&mut self) -> io::Result<LogLengths> {
+        self.timing.sync()?;
+        Ok(LogLengths {
+            metrics: self.metrics.sync()?,
+            tensorboard: self.tensorboard.sync()?,
+        })
+    }
+}
+
+/// The total length of the leading complete lines of a log whose epoch is at most `epoch`.
+fn bytes_up_to(path: &Path, epoch: u32) -> io::Result<u64> {
+    #[derive(Deserialize)]
+    struct Line {
+        epoch: u32,
+    }
+    if !path.exists() {
+        return Ok(0);
+    }
+    let bytes = fs::read(path).map_err(failed("read", path))?;
+    let belongs = |line: &&[u8]| {
+        let parsed = serde_json::from_slice::<Line>(line);
+        line.ends_with(b"\n") && parsed.is_ok_and(|l| l.epoch <= epoch)
+    };
+    let lines = bytes.split_inclusive(|b| *b == b'\n').take_while(belongs);
+    Ok(lines.map(|line| line.len() as u64).sum())
+}
+
+type JsonMap<'a> = <&'a mut serde_json::Serializer<Vec<u8>> as Serializer>::SerializeMap;
+
+/// A JSON line that begins with epoch and phase. A `serde_json::Map` would sort the keys.
+fn line(
+    epoch: u32,
+    phase: &str,
+    fields: impl FnOnce(&mut JsonMap<'_>) -> serde_json::Result<()>,
+) -> Vec<u8> {
+    let mut json = serde_json::Serializer::new(Vec::new());
+    let written = json.serialize_map(None).and_then(|mut map| {
+        map.serialize_entry("epoch", &epoch)?;
+        map.serialize_entry("phase", phase)?;
+        fields(&mut map)?;
+        map.end()
+    });
+    written.expect("strings and numbers are valid JSON");
+    let mut line = json.into_inner();
+    line.push(b'\n');
+    line
+}
+
+/// Seconds since the Unix epoch.
+fn wall_time() -> f64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |since| since.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(dir: &Path, name: &str) -> String {
+        fs::read_to_string(dir.join(name)).unwrap()
+    }
+
+    fn epoch(metrics: &mut Metrics, epoch: u32) {
+        let loss = 1.0 / f64::from(epoch + 3);
+        metrics
+            .scalars(epoch, "tokenizer", &[("loss", loss), ("commitment", -0.0)])
+            .unwrap();
+        metrics.note(epoch, "line one\n\"quoted\"").unwrap();
+        metrics.timing(epoch, "tokenizer", 0.5, 10).unwrap();
+    }
+
+    #[test]
+    fn lines_have_the_documented_format() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::open(dir.path(), LogLengths::default(), 0).unwrap();
+        let values = [
+            ("z_first", 0.1),
+            ("a_second", f64::NAN),
+            ("third", f64::INFINITY),
+            ("whole", 3.0),
+        ];
+        metrics.scalars(12, "tokenizer", &values).unwrap();
+        metrics.note(3, "a \"note\"").unwrap();
+        metrics.timing(4, "collect", 2.0, 5).unwrap();
+        assert_eq!(
+            read(dir.path(), "metrics.jsonl"),
+            concat!(
+                r#"{"epoch":12,"phase":"tokenizer","z_first":0.1,"a_second":null,"third":null,"whole":3.0}"#,
+                "\n",
+                r#"{"epoch":3,"phase":"note","text":"a \"note\""}"#,
+                "\n",
+            )
+        );
+        assert_eq!(
+            read(dir.path(), "timing.jsonl"),
+            "{\"epoch\":4,\"phase\":\"collect\",\"seconds\":2.0,\"steps\":5,\"steps_per_second\":2.5}\n"
+        );
+    }
+
+    #[test]
+    fn a_resumed_run_writes_the_same_logs() {
+        let whole = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::open(whole.path(), LogLengths::default(), 0).unwrap();
+        (0..4).for_each(|e| epoch(&mut metrics, e));
+        let whole_lengths = metrics.sync().unwrap();
+
+        let resumed = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::open(resumed.path(), LogLengths::default(), 0).unwrap();
+        (0..2).for_each(|e| epoch(&mut metrics, e));
+        let checkpoint = metrics.sync().unwrap();
+        epoch(&mut metrics, 2); // never checkpointed
+        drop(metrics);
+        let mut metrics = Metrics::open(resumed.path(), checkpoint, 1).unwrap();
+        (2..4).for_each(|e| epoch(&mut metrics, e));
+
+        assert_eq!(metrics.sync().unwrap(), whole_lengths);
+        for name in ["metrics.jsonl", "timing.jsonl"] {
+            assert_eq!(read(whole.path(), name), read(resumed.path(), name));
+        }
+    }
+
+    #[test]
+    fn numbers_round_trip() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut metrics = Metrics::open(dir.path(), LogLengths::default(), 0).unwrap();
+        let value = 0.1f64 + 0.2;
+        metrics.scalars(0, "x", &[("v", value)]).unwrap();
+        let line: serde_json::Value =
+            serde_json::from_str(&read(dir.path(), "metrics.jsonl")).unwrap();
+        assert_eq!(line["v"].as_f64(), Some(value));
+    }
+}

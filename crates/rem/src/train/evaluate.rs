@@ -1,0 +1,206 @@
+//! Evaluation: the policy at its test temperature, on several episodes in parallel.
+
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use crate::config::{Config, EnvConfig, EnvMode};
+use crate::env::{self, Env, EnvError, Outcome};
+use crate::model::actor_critic::ControllerState;
+use crate::model::agent::Player;
+use crate::seeds::{Purpose, Seeds};
+
+/// Maximum number of recorded steps of an episode.
+const MAX_RECORDED_STEPS: usize = 300;
+
+/// Maximum number of episodes played in parallel.
+const PARALLEL_EPISODES: usize = 8;
+
+/// Frames, actions and rewards of an episode, or of its first [`MAX_RECORDED_STEPS`] steps.
+#[derive(Clone, Debug, Default)]
+pub struct Recording {
+    /// RGB frames, one more than actions: the last one follows the last action.
+    pub frames: Vec<Vec<u8>>,
+    /// The action taken in each frame but the last.
+    pub actions: Vec<usize>,
+    /// The reward of each action.
+    pub rewards: Vec<f32>,
+}
+
+/// The episodes of an evaluation.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// Their returns, unclipped.
+    pub returns: Vec<f32>,
+    /// Their lengths in steps.
+    pub lengths: Vec<usize>,
+    /// A recording of the first one.
+    pub recording: Recording,
+}
+
+impl Evaluation {
+    /// The mean return.
+    pub fn mean(&self) -> f64 {
+        mean(&self.returns)
+    }
+}
+
+/// The mean in double precision, 0 for no values.
+pub fn mean(returns: &[f32]) -> f64 {
+    returns.iter().map(|r| f64::from(*r)).sum::<f64>() / returns.len().max(1) as f64
+}
+
+/// An environment with the settings for evaluation.
+///
+/// # Errors
+///
+/// If the game is unknown or cannot be loaded.
+pub fn test_env(settings: &EnvConfig, seed: u64) -> Result<Box<dyn Env>, EnvError> {
+    env::make(settings, EnvMode::Test, seed)
+}
+
+/// An episode that is being played.
+struct RunningEpisode {
+    index: usize,
+    env: Box<dyn Env>,
+    frame: Vec<u8>,
+    rng: ChaCha8Rng,
+    total: f32,
+    length: usize,
+    over: bool,
+}
+
+impl RunningEpisode {
+    fn new(config: &Config, seeds: &Seeds, index: usize) -> Result<Self, EnvError> {
+        let seed = seeds.derive(0, Purpose::EvaluationEnvironment, index as u64);
+        let mut env = test_env(&config.env, seed)?;
+        Ok(Self {
+            index,
+            frame: env.reset(),
+            env,
+            rng: ChaCha8Rng::seed_from_u64(seeds.derive(0, Purpose::Evaluation, index as u64)),
+            total: 0.0,
+            length: 0,
+            over: false,
+        })
+    }
+
+    /// Takes an action. Returns its reward and the frame before it.
+    fn step(&mut self, action: usize) -> (f32, Vec<u8>) {
+        let step = self.env.step(action);
+        self.total += step.reward;
+        self.length += 1;
+        self.over = step.outcome != Outcome::Running;
+        (step.reward, std::mem::replace(&mut self.frame, step.frame))
+    }
+}
+
+/// Plays episodes `0..episodes`. Each has its own environment and random generator, seeded by the run and the
+/// episode's number, so the same weights always get the same score.
+///
+/// # Errors
+///
+/// If an environment cannot be created.
+pub fn evaluate(
+    player: &Player,
+    config: &Config,
+    episodes: usize,
+    seeds: &Seeds,
+    device: &Device,
+    mut progress: impl FnMut(usize),
+) -> Result<Evaluation, EnvError> {
+    // Without the epoch's attempt: a retried epoch is evaluated on the same episodes.
+    let seeds = Seeds::new(seeds.run);
+    let mut out = Evaluation {
+        returns: vec![0.0; episodes],
+        lengths: vec![0; episodes],
+        recording: Recording::default(),
+    };
+    let mut running: Vec<RunningEpisode> = Vec::new();
+    let mut state: Option<ControllerState> = None;
+    let (mut begun, mut done) = (0, 0);
+    while done < episodes {
+        let starting = (PARALLEL_EPISODES - running.len()).min(episodes - begun);
+        if starting > 0 {
+            for episode in begun..begun + starting {
+                running.push(RunningEpisode::new(config, &seeds, episode)?);
+            }
+            begun += starting;
+            let initial = player.actor_critic.initial_state(starting);
+            state = Some(match state {
+                Some(state) => state.concat(initial),
+                None => initial,
+            });
+        }
+        let playing = state.expect("at least one episode is running");
+        let next = play_step(
+            player,
+            config,
+            &mut running,
+            playing,
+            &mut out.recording,
+            device,
+        );
+        state = remove_finished(&mut running, next, &mut out, device);
+        done = begun - running.len();
+        progress(done);
+    }
+    Ok(out)
+}
+
+/// One step of each running episode.
+fn play_step(
+    player: &Player,
+    config: &Config,
+    running: &mut [RunningEpisode],
+    state: ControllerState,
+    recording: &mut Recording,
+    device: &Device,
+) -> ControllerState {
+    let frames = running.iter().map(|s| &s.frame[..]);
+    let tokens = player.tokenize(frames, config.env.frame_size, device);
+    let uniforms: Vec<f32> = running.iter_mut().map(|s| s.rng.random()).collect();
+    let (state, actions) =
+        player.sample_actions(tokens, state, config.evaluate.temperature, &uniforms);
+    let steps = running.par_iter_mut().zip(&actions);
+    let steps: Vec<_> = steps
+        .map(|(episode, action)| episode.step(*action))
+        .collect();
+    let recorded = running.iter().position(|episode| episode.index == 0);
+    if let Some(i) = recorded.filter(|_| recording.actions.len() < MAX_RECORDED_STEPS) {
+        let (reward, before) = &steps[i];
+        recording.frames.push(before.clone());
+        recording.actions.push(actions[i]);
+        recording.rewards.push(*reward);
+    }
+    player.act(&actions, state)
+}
+
+/// Removes the episodes that are over. Returns the controller state of the others, if there are any.
+fn remove_finished(
+    running: &mut Vec<RunningEpisode>,
+    state: ControllerState,
+    out: &mut Evaluation,
+    device: &Device,
+) -> Option<ControllerState> {
+    let playing = |(i, episode): (usize, &RunningEpisode)| (!episode.over).then_some(i as i64);
+    let left: Vec<i64> = running.iter().enumerate().filter_map(playing).collect();
+    if left.len() == running.len() {
+        return Some(state);
+    }
+    running.retain_mut(|episode| {
+        if episode.over {
+            out.returns[episode.index] = episode.total;
+            out.lengths[episode.index] = episode.length;
+            if episode.index == 0 {
+                out.recording
+                    .frames
+                    .push(std::mem::take(&mut episode.frame));
+            }
+        }
+        !episode.over
+    });
+    let count = left.len();
+    (count > 0).then(|| state.select(Tensor::from_data(TensorData::new(left, [count]), device)))
+}

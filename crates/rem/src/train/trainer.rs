@@ -1,0 +1,373 @@
+//! [`Trainer`]: the epoch loop, exact resume, and the guard against divergence.
+//!
+//! Between two epochs a [`Trainer`] holds exactly what its last checkpoint holds. An epoch that diverges is undone by
+//! loading that checkpoint.
+
+use std::time::Instant;
+
+use burn::tensor::Device;
+
+use super::phase::{Diverged, Phase};
+use super::state::{
+    Optimizers, all_arrays, config_crc32, other_weights, restore, training_env, write_config,
+};
+use super::{Event, Listener};
+use crate::config::Config;
+use crate::data::batch::TokenSource;
+use crate::data::replay::{ChunkInfo, Replay};
+use crate::device;
+use crate::env::Env;
+use crate::error::{Error, Result};
+use crate::model::agent::Agent;
+use crate::model::tokenizer::Tokenizer;
+use crate::model::tokenizer::lpips::Lpips;
+use crate::model::weights;
+use crate::run::checkpoint::{self, Checkpoint, Manifest, Part};
+use crate::run::metrics::{LogLengths, Metrics};
+use crate::run::{RunDir, Score, Scores, write_json};
+use crate::seeds::Seeds;
+
+/// How often an epoch may diverge before the run stops with an error.
+const TRIES: u32 = 3;
+
+/// Trains an agent in a run directory. Between two calls of its loop it holds the state at the end of an epoch.
+pub struct Trainer {
+    pub(super) run: RunDir,
+    pub(super) config: Config,
+    pub(super) seeds: Seeds,
+    pub(super) device: Device,
+    pub(super) agent: Agent,
+    pub(super) optimizers: Optimizers,
+    pub(super) env: Box<dyn Env>,
+    pub(super) replay: Replay,
+    pub(super) chunks: Vec<ChunkInfo>,
+    pub(super) metrics: Metrics,
+    pub(super) scores: Vec<Score>,
+    pub(super) lpips: Option<Lpips>,
+    pub(super) epoch: u32,
+}
+
+impl Trainer {
+    /// Starts a new run: initializes the agent and writes the first checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// If the device, the environment or the run directory cannot be used.
+    pub fn start(run: RunDir, config: Config, lpips: Option<Lpips>) -> Result<Self> {
+        let device = device::of(&config)?;
+        let env = training_env(&config)?;
+        let seeds = Seeds::new(config.seed);
+        let mut trainer = Self {
+            agent: Agent::new(
+                &config,
+                env.actions().len(),
+                &seeds,
+                &device.clone().autodiff(),
+            ),
+            optimizers: Optimizers::new(&config),
+            replay: Replay::new(config.frame_bytes(), config.tokens_per_obs()),
+            metrics: Metrics::open(run.path(), LogLengths::default(), 0).map_err(Error::Logs)?,
+            chunks: Vec::new(),
+            scores: Vec::new(),
+            epoch: 0,
+            run,
+            config,
+            seeds,
+            device,
+            env,
+            lpips,
+        };
+        trainer.checkpoint()?;
+        write_config(&trainer.run, &trainer.config)?;
+        Ok(trainer)
+    }
+
+    /// Continues a run from its last checkpoint, or from that of `epoch`. A resumed run ends with the same bits as an
+    /// uninterrupted one.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint, the replay or the logs are damaged or do not fit the config. Nothing is changed then.
+    pub fn resume(
+        run: RunDir,
+        config: Config,
+        lpips: Option<Lpips>,
+        epoch: Option<u32>,
+    ) -> Result<Self> {
+        let checkpoint = Checkpoint::read(run.path(), epoch, config_crc32(&config), Part::Whole)?;
+        let device = device::of(&config)?;
+        let mut env = training_env(&config)?;
+        env.restore(&checkpoint.environment)?;
+        let seeds = Seeds::new(config.seed);
+        let initialized = Agent::new(
+            &config,
+            env.actions().len(),
+            &seeds,
+            &device.clone().autodiff(),
+        );
+        let manifest = checkpoint.manifest;
+        let (agent, optimizers) =
+            restore(initialized, checkpoint.arrays, &manifest, &config, &device)
+                .map_err(|reason| other_weights(run.path(), manifest.epoch, reason))?;
+        let replay = Replay::load(
+            &run.path().join("replay"),
+            &manifest.replay,
+            config.frame_bytes(),
+            config.tokens_per_obs(),
+        )?;
+        // Only now, after everything was read and checked, is anything deleted.
+        Metrics::check(run.path(), manifest.logs).map_err(Error::Logs)?;
+        checkpoint::remove_after(run.path(), manifest.epoch)?;
+        Ok(Self {
+            metrics: Metrics::open(run.path(), manifest.logs, manifest.epoch)
+                .map_err(Error::Logs)?,
+            chunks: manifest.replay,
+            scores: manifest.scores,
+            epoch: manifest.epoch,
+            agent,
+            optimizers,
+            replay,
+            run,
+            config,
+            seeds,
+            device,
+            env,
+            lpips,
+        })
+    }
+
+    /// Number of finished epochs.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The settings of the run.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Trains to the end of the run and returns its scores.
+    ///
+    /// # Errors
+    ///
+    /// If an epoch diverges three times, or a file cannot be written.
+    pub fn train(mut self, listener: Listener) -> Result<Scores> {
+        let mut failures: Vec<String> = Vec::new();
+        while self.epoch < self.config.train.epochs {
+            let diverged = match self.run_epoch(listener) {
+                Ok(()) => {
+                    failures.clear();
+                    continue;
+                }
+                Err(EpochError::Failed(error)) => return Err(error),
+                Err(EpochError::Diverged(diverged)) => diverged,
+            };
+            let epoch = self.epoch + 1;
+            let tries = failures.len() as u32 + 1;
+            if tries == TRIES {
+                return Err(self.give_up(epoch, diverged));
+            }
+            let text = format!(
+                "epoch {epoch}, {}: {}; reloaded the checkpoint of epoch {}, next seed (try {} of {TRIES})",
+                diverged.phase,
+                diverged.what,
+                self.epoch,
+                tries + 1
+            );
+            listener(Event::Note(&text));
+            failures.push(text);
+            self = Self::resume(self.run, self.config, self.lpips, Some(self.epoch))?;
+            self.seeds.attempt = tries;
+            // The log was truncated to the checkpoint: repeat the notes of all tries.
+            for text in &failures {
+                self.metrics.note(epoch, text).map_err(Error::Logs)?;
+            }
+        }
+        self.write_scores()
+    }
+
+    /// One epoch (paper, Algorithm 3): collect, train the three components, evaluate, write a checkpoint.
+    fn run_epoch(&mut self, listener: Listener) -> Result<(), EpochError> {
+        let epoch = self.epoch + 1;
+        let started = Instant::now();
+        listener(Event::Epoch);
+        let steps_before = self.replay.steps();
+        if epoch <= self.config.collect.epochs {
+            self.collect(epoch, listener)?;
+        }
+        for phase in Phase::ALL {
+            if phase.settings(&self.config).learns_in(epoch) {
+                self.learn(phase, epoch, steps_before, listener)?;
+            }
+        }
+        if self.evaluates(epoch) {
+            self.evaluate(epoch, listener)?;
+        }
+        let name = format!("epoch-{epoch:06}.chunk");
+        let chunk = self
+            .replay
+            .write_chunk(&self.run.path().join("replay"), steps_before, &name);
+        self.chunks.extend(chunk.map_err(Error::from)?);
+        self.epoch = epoch;
+        self.seeds.attempt = 0;
+        self.checkpoint()?;
+        if self.evaluates(epoch) {
+            self.write_scores()?;
+        }
+        listener(Event::EpochDone {
+            epoch,
+            seconds: started.elapsed().as_secs_f64(),
+        });
+        Ok(())
+    }
+
+    pub(super) fn is_final(&self, epoch: u32) -> bool {
+        epoch == self.config.train.epochs
+    }
+
+    fn evaluates(&self, epoch: u32) -> bool {
+        let every = self.config.evaluate.every;
+        self.is_final(epoch) || (every > 0 && epoch.is_multiple_of(every))
+    }
+
+    fn learn(
+        &mut self,
+        phase: Phase,
+        epoch: u32,
+        first_new: usize,
+        listener: Listener,
+    ) -> Result<(), EpochError> {
+        let settings = phase.settings(&self.config);
+        let steps = settings.steps_per_epoch;
+        let rate = settings.learning_rate_in(epoch, self.config.train.epochs);
+        self.optimizers.of(phase).set_learning_rate(rate);
+        listener(Event::Phase {
+            epoch,
+            phase: phase.name(),
+            steps,
+        });
+        let started = Instant::now();
+        let report = match phase {
+            Phase::Tokenizer => self.train_tokenizer(epoch, listener),
+            Phase::WorldModel => self.train_world_model(epoch, first_new, listener),
+            Phase::ActorCritic => self.train_actor_critic(epoch, listener),
+        };
+        let report = report.map_err(EpochError::Diverged)?;
+        for warning in &report.warnings {
+            listener(Event::Note(warning));
+            self.metrics.note(epoch, warning).map_err(Error::Logs)?;
+        }
+        self.phase_done(
+            epoch,
+            phase.name(),
+            steps,
+            started,
+            &report.values,
+            listener,
+        )?;
+        Ok(())
+    }
+
+    /// Logs the metrics and the duration of a phase, and reports them to the listener.
+    pub(super) fn phase_done(
+        &mut self,
+        epoch: u32,
+        phase: &'static str,
+        steps: usize,
+        started: Instant,
+        values: &[(&'static str, f64)],
+        listener: Listener,
+    ) -> Result<()> {
+        let seconds = started.elapsed().as_secs_f64();
+        self.metrics
+            .scalars(epoch, phase, values)
+            .and_then(|()| self.metrics.timing(epoch, phase, seconds, steps))
+            .map_err(Error::Logs)?;
+        listener(Event::PhaseDone {
+            epoch,
+            phase,
+            steps,
+            seconds,
+            values,
+        });
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        let mut manifest = Manifest::new(self.epoch, config_crc32(&self.config));
+        manifest.replay = self.chunks.clone();
+        manifest.scores = self.scores.clone();
+        manifest.logs = self.metrics.sync().map_err(Error::Logs)?;
+        let arrays = all_arrays(&self.agent, &mut self.optimizers, &mut manifest);
+        let environment = self.env.snapshot();
+        Checkpoint {
+            manifest,
+            arrays,
+            environment,
+        }
+        .write(self.run.path())
+    }
+
+    /// `scores.json`, always made from what the checkpoint holds.
+    fn write_scores(&self) -> Result<Scores> {
+        let last = self.scores.last().filter(|s| self.is_final(s.epoch));
+        let scores = Scores {
+            game: self.config.env.game.clone(),
+            seed: self.config.seed,
+            evaluations: self.scores.clone(),
+            final_score: last.cloned(),
+        };
+        write_json(&self.run.path().join("scores.json"), &scores)?;
+        Ok(scores)
+    }
+
+    /// Cached tokens are valid as long as the tokenizer's weights, which change with each step of their optimizer, and
+    /// at most for an epoch: a checkpoint does not hold the cache, so a cache that outlives an epoch could make a
+    /// resumed run differ in how a near tie between two codes is rounded.
+    fn token_generation(&self) -> u64 {
+        (u64::from(self.epoch) << 40) | self.optimizers.tokenizer.steps()
+    }
+
+    /// Token batches of the replay.
+    pub(super) fn token_source<'a>(&'a mut self, tokenizer: &'a Tokenizer) -> TokenSource<'a> {
+        TokenSource {
+            tokenizer,
+            generation: self.token_generation(),
+            tokens_per_obs: self.config.tokens_per_obs(),
+            device: &self.device,
+            replay: &mut self.replay,
+        }
+    }
+
+    /// Writes the batch that diverged, for inspection.
+    fn give_up(&self, epoch: u32, diverged: Diverged) -> Error {
+        let dump = self
+            .run
+            .path()
+            .join(format!("diverged-epoch-{epoch:06}.safetensors"));
+        if let Err(error) =
+            rem_run::files::write_atomic(&dump, &weights::to_safetensors(&diverged.batch))
+        {
+            return Error::File(error);
+        }
+        Error::Diverged {
+            phase: diverged.phase,
+            epoch,
+            times: TRIES,
+            what: diverged.what,
+            dump,
+        }
+    }
+}
+
+/// Why an epoch was not finished.
+enum EpochError {
+    Diverged(Diverged),
+    Failed(Error),
+}
+
+impl From<Error> for EpochError {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}

@@ -1,0 +1,54 @@
+//! Every network and both kinds of embeddings reduce the world model's loss on a fixed batch.
+
+use burn::tensor::{Device, Distribution, Int, Tensor};
+use rem::config::Config;
+use rem::model::world_model::{TokenBatch, WorldModel, WorldModelSizes};
+use rem::train::optimizer::{AdamW, DecayGroup};
+use rem_kernels::Precision;
+
+#[test]
+fn every_network_overfits_a_batch() {
+    for set in [
+        &["world_model.architecture=pop"][..],
+        &["world_model.architecture=pop", "world_model.embeddings=own"],
+        &["world_model.architecture=retnet"],
+        &["world_model.architecture=transformer"],
+        &[
+            "world_model.architecture=transformer",
+            "world_model.embeddings=own",
+        ],
+    ] {
+        let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
+        let config = Config::load("debug", &set).unwrap();
+        let device = Device::flex().autodiff();
+        let sizes = WorldModelSizes::of(&config, 3);
+        let mut model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+        let plain = Device::flex();
+        let (batch, steps, k) = (2, config.train.horizon, sizes.tokens_per_obs);
+        let ints = |count: usize, below: i64| {
+            let numbers = Tensor::<1, Int>::arange(0..count as i64, &plain);
+            (numbers.clone() * numbers).remainder_scalar(below)
+        };
+        let segments = TokenBatch {
+            tokens: ints(batch * steps * k, 11).reshape([batch, steps, k]),
+            actions: ints(batch * steps, 3).reshape([batch, steps]),
+            rewards: ints(batch * steps, 2).float().reshape([batch, steps]),
+            ends: Tensor::zeros([batch, steps], &plain),
+            mask: Tensor::ones([batch, steps], &plain),
+        };
+        let normal = Distribution::Normal(0.0, 1.0);
+        let codes = Tensor::random([sizes.vocabulary, sizes.width], normal, &plain);
+        let mut optimizer = AdamW::new(
+            &config.world_model.optimizer,
+            &config.train,
+            DecayGroup::WeightMatrices,
+        );
+        let mut losses = Vec::new();
+        for step in 0..60 {
+            let loss = model.losses(&codes, &segments, step).total();
+            losses.push(loss.clone().inner().into_scalar::<f32>());
+            model = optimizer.step(model, &loss).unwrap().0;
+        }
+        assert!(losses[59] < 0.6 * losses[0], "{set:?}: {losses:?}");
+    }
+}
