@@ -30,11 +30,13 @@ impl Game {
     /// # Errors
     /// [`AleError::UnknownGame`], with similar names.
     pub fn named(name: &str) -> Result<&'static Self, AleError> {
-        let plain = plain(name);
-        let found = GAMES.iter().find(|game| self::plain(game.name) == plain);
+        let search_key = search_key(name);
+        let found = GAMES
+            .iter()
+            .find(|game| self::search_key(game.name) == search_key);
         found.ok_or_else(|| AleError::UnknownGame {
             name: name.to_owned(),
-            closest: closest(&plain),
+            closest: closest(&search_key),
         })
     }
 
@@ -44,20 +46,20 @@ impl Game {
     }
 }
 
-fn plain(name: &str) -> String {
+fn search_key(name: &str) -> String {
     let letters = name.chars().filter(|letter| letter.is_alphanumeric());
     letters.flat_map(char::to_lowercase).collect()
 }
 
 /// Up to three similar names, most similar first.
-fn closest(plain: &str) -> Vec<&'static str> {
+fn closest(search_key: &str) -> Vec<&'static str> {
     let mut games: Vec<(usize, &'static str)> = GAMES
         .iter()
         .filter_map(|game| {
-            let other = self::plain(game.name);
-            let contained = plain.len() >= 4 && other.contains(plain);
-            let edits = strsim::damerau_levenshtein(plain, &other);
-            let likely = contained || edits <= 1 + plain.len() / 4;
+            let other = self::search_key(game.name);
+            let contained = search_key.len() >= 4 && other.contains(search_key);
+            let edits = strsim::damerau_levenshtein(search_key, &other);
+            let likely = contained || edits <= 1 + search_key.len() / 4;
             likely.then_some((if contained { 1 } else { edits }, game.name))
         })
         .collect();
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn titles_are_names_without_underscores() {
         for game in GAMES {
-            assert_eq!(game.title.to_lowercase(), plain(game.name));
+            assert_eq!(game.title.to_lowercase(), search_key(game.name));
         }
     }
 

@@ -46,8 +46,6 @@
 //! # Ok::<(), rem_ale::AleError>(())
 //! ```
 
-#![warn(missing_docs)]
-
 mod action;
 #[cfg(feature = "atari")]
 mod emulator;

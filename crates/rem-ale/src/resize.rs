@@ -165,7 +165,7 @@ fn sum_rows(rows: &[u8], window: &Window, sums: &mut [i32], out: &mut [u8]) {
 mod tests {
     use super::*;
 
-    fn grey() -> Palette {
+    fn gray() -> Palette {
         std::array::from_fn(|i| [i as i32, i as i32, i as i32, 0])
     }
 
@@ -173,7 +173,7 @@ mod tests {
     fn images_of_one_color_keep_it() {
         for color in [0, 1, 127, 254, 255] {
             let mut out = vec![9; 64 * 64 * 3];
-            Resize::new(210, 160, 64).apply(&vec![color; 210 * 160], &grey(), &mut out);
+            Resize::new(210, 160, 64).apply(&vec![color; 210 * 160], &gray(), &mut out);
             assert!(out.iter().all(|x| *x == color), "{color}");
         }
     }
@@ -194,11 +194,11 @@ mod tests {
             .collect();
         let mut resize = Resize::new(210, 160, 64);
         let mut out = vec![0; 64 * 64 * 3];
-        resize.apply(&image, &grey(), &mut out);
+        resize.apply(&image, &gray(), &mut out);
         let mut expected = vec![0; 64 * 64 * 3];
         for (row, pixels) in image.chunks_exact(160).enumerate() {
             let to = &mut resize.narrow[row * 192..][..192];
-            resize_row(pixels, &grey(), &resize.columns, to);
+            resize_row(pixels, &gray(), &resize.columns, to);
         }
         let mut sums = vec![0; 192];
         for (window, out) in resize.rows.iter().zip(expected.chunks_exact_mut(192)) {

@@ -109,7 +109,7 @@ fn screen_rgb_panics_on_a_wrong_buffer_size() {
 }
 
 #[test]
-fn action_sets_modes_and_difficulties() {
+fn action_sets_modes_and_difficulties_are_those_of_the_game() {
     let mut ale = start("pong", STICKY);
     let names = |actions: &[Action]| {
         actions

@@ -17,8 +17,6 @@
 //! }
 //! ```
 
-#![warn(missing_docs)]
-
 use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};

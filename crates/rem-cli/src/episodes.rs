@@ -13,6 +13,7 @@ use rem::env::Outcome;
 use rem::run::checkpoint;
 use rem::run::{read_config, read_protocol};
 use rem::train::eval_media;
+use rem_run::layout;
 
 /// List and export the episodes of a run, or delete its media files
 ///
@@ -43,7 +44,7 @@ pub struct EpisodesArgs {
 enum Action {
     /// Export an episode as a GIF, PNG or NPZ file
     Export(ExportArgs),
-    /// Delete the images and GIFs that a run's evaluations wrote
+    /// Delete a run's evaluation images and GIFs
     DeleteMedia(DeleteArgs),
 }
 
@@ -87,7 +88,7 @@ impl Format {
 
 #[derive(Args)]
 struct DeleteArgs {
-    /// Keep those of the last evaluation
+    /// Keep the files of the last evaluation
     #[arg(long)]
     keep_last: bool,
 }
@@ -163,7 +164,11 @@ fn archive(run: &Path) -> Result<Archive> {
 }
 
 fn show(episode: &Episode, out: &mut impl Write) -> io::Result<()> {
-    let imagined = episode.dreamt.iter().filter(|dreamt| **dreamt).count();
+    let imagined = episode
+        .imagined
+        .iter()
+        .filter(|imagined| **imagined)
+        .count();
     writeln!(
         out,
         "{}: {} steps, return {}, {}; {} frames of {}x{}, {imagined} imagined",
@@ -236,7 +241,7 @@ fn from_run(run: &Path, number: Option<usize>) -> Result<Episode> {
         game: config.env.game,
         action_names,
         size,
-        dreamt: vec![false; steps.frames.len()],
+        imagined: vec![false; steps.frames.len()],
         frames: steps.frames,
         actions: steps.actions,
         rewards: steps.rewards,
@@ -247,20 +252,20 @@ fn from_run(run: &Path, number: Option<usize>) -> Result<Episode> {
 /// Deletes only files that evaluations wrote.
 fn delete_media(run: &Path, args: &DeleteArgs) -> Result<()> {
     read_config(run)?;
-    let mut pictures = eval_media::pictures(run);
+    let mut images = eval_media::eval_images(run);
     if args.keep_last {
-        let last = pictures.last().map(|picture| picture.epoch);
-        pictures.retain(|picture| Some(picture.epoch) != last);
+        let last = images.last().map(|image| image.epoch);
+        images.retain(|image| Some(image.epoch) != last);
     }
     let mut bytes = 0;
-    for picture in &pictures {
-        let path = run.join("media").join(&picture.file);
+    for image in &images {
+        let path = run.join(layout::MEDIA).join(&image.file);
         bytes += path.metadata().map_or(0, |metadata| metadata.len());
         std::fs::remove_file(&path).map_err(Error::io(&path))?;
     }
     println!(
         "deleted {} media files, {:.1} MB",
-        pictures.len(),
+        images.len(),
         bytes as f64 / 1e6
     );
     Ok(())

@@ -12,16 +12,16 @@ use crate::watch::ServeArgs;
 /// Play in the browser: the real game or the world model, by hand or by the agent
 ///
 /// Serves a console for the agent of a run's last checkpoint. Play the real game or the world model, or let the agent
-/// play. A dream starts from a real frame of your choice and can go on for as long as you like. You can pause, step, go
+/// play. A dream starts from a real frame of your choice and can continue indefinitely. You can pause, step, go
 /// back and try another action, change the sampling temperature, inspect the distribution of each token, reset the
-/// world model's state, and save any of it as a GIF or as an episode file for `rem episodes`.
+/// world model's state, and save a recording as a GIF or as an episode file for `rem episodes`.
 ///
-/// The page lists the keys. The run may keep training in the meantime.
+/// The page lists the keyboard shortcuts. The run may keep training in the meantime.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
   rem play runs/catch-seed1                           the agent of the last checkpoint
-  rem play runs/catch-seed1 --port 0 --threads 1      on a free port and one thread, beside a training")]
+  rem play runs/catch-seed1 --port 0 --threads 1      on a free port, one thread, while a run trains")]
 pub struct PlayArgs {
     /// Run directory
     #[arg(value_name = "RUN")]

@@ -34,10 +34,10 @@ pub struct ReportArgs {
     /// the paper's ablations by name, or paper, ablations, all, none [default: paper, if a game is in common]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     against: Option<Vec<String>>,
-    /// Systems of yours that are not token-based; these are never bold in the main table
+    /// Your systems that are not token-based; they are never bold in the main table
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     not_token_based: Vec<String>,
-    /// Output directory; replaces the files of an older report, keeps all others
+    /// Output directory; replaces the files of an older report and keeps other files
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
     /// Bootstrap replicates per confidence interval

@@ -187,7 +187,7 @@ fn print_header(dir: &Path, config: &Config, protocol: &Protocol, resumed: Optio
             m.one_call_ms, m.two_calls_ms
         )
     });
-    eprintln!("imagination: {}{measured}", protocol.dreams);
+    eprintln!("imagination: {}{measured}", protocol.imagination_mode);
     if !protocol.perceptual_loss {
         eprintln!(
             "perceptual loss off: {}",

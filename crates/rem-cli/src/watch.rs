@@ -13,7 +13,7 @@ use rem_web::{Options, Token};
 ///
 /// Prints the address of a page that shows every run in the given directories: returns against random, human and
 /// published scores, all losses and gradient norms, the time per phase and the estimated end, active codes,
-/// reconstructions over the epochs, dreams beside reality, episodes with values and policy, config, protocol and log.
+/// reconstructions over the epochs, dreams next to reality, episodes with values and policy, config, protocol and log.
 /// Runs can be compared side by side. The page includes the console of `rem play`.
 ///
 /// `rem watch` only reads runs. Anything that needs the agent is computed on request from the last checkpoint, on one

@@ -15,7 +15,7 @@ fn train_until_stopped(dir: &Path, settings: &str) -> String {
 
 /// Asserts two notes about a retry from `epoch`, one error, and a hint that names a dump with arrays in it.
 fn assert_retried_and_stopped(text: &str, phase: &str, epoch: u32) {
-    let back = format!("back to the checkpoint of epoch {epoch}");
+    let back = format!("reloaded the checkpoint of epoch {epoch}");
     let notes: Vec<&str> = text
         .lines()
         .filter(|line| line.starts_with("note: ") && line.contains(&back))

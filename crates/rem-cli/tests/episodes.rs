@@ -120,7 +120,7 @@ fn delete_media_keeps_other_files() {
 }
 
 #[test]
-fn mistakes_print_an_error_and_a_hint() {
+fn missing_runs_and_episodes_print_an_error_and_a_hint() {
     let run = finished(SHORT);
     let temp = support::temp_dir();
     let (error, _) = fails(rem().arg("episodes").arg(temp.path()));

@@ -44,7 +44,7 @@ fn every_evaluation_writes_media() {
     let dir = temp.path().join("run");
     succeeds(&mut debug_run(&dir, ""));
     let files = all_files(&dir);
-    let pictures = files.keys().filter(|name| name.starts_with("media/"));
+    let images = files.keys().filter(|name| name.starts_with("media/"));
     let mut expected = Vec::new();
     for epoch in [2, 4] {
         for name in [
@@ -56,7 +56,7 @@ fn every_evaluation_writes_media() {
             expected.push(format!("media/epoch-{epoch:06}-{name}"));
         }
     }
-    assert_eq!(pictures.cloned().collect::<Vec<_>>(), expected);
+    assert_eq!(images.cloned().collect::<Vec<_>>(), expected);
     for name in expected {
         let magic: &[u8] = match name.ends_with(".gif") {
             true => b"GIF89a",

@@ -106,7 +106,7 @@ fn imported_weights_enable_the_perceptual_loss() {
 }
 
 #[test]
-fn other_files_are_rejected() {
+fn files_with_missing_or_reshaped_arrays_are_rejected() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path());
     let (error, _) = fails(&mut import(

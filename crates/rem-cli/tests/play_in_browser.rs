@@ -79,7 +79,7 @@ fn a_dream_can_be_stepped_branched_and_saved() {
         browser.press("n");
         browser.wait_for(&format!("{STATUS}.includes('step {step} ')"));
     }
-    browser.wait_for("document.querySelector('.memory.beyond').textContent.includes('7 frames, training horizon 5')");
+    browser.wait_for("document.querySelector('.memory.beyond').textContent.includes('8 frames, training horizon 5')");
     let seventh = browser.evaluate(FRAME);
 
     // Going back and taking another action adds a branch and keeps the first one.

@@ -18,7 +18,7 @@ fn assert_train_rejects(words: &str, part: &str, advice: &str) {
 }
 
 #[test]
-fn config_mistakes_are_rejected() {
+fn invalid_config_values_are_rejected() {
     let cases = [
         (
             "--set tokenizer.vocabulry=3",

@@ -40,7 +40,7 @@ fn report_includes_runs_score_files_and_published_scores() {
 }
 
 #[test]
-fn mistakes_print_an_error_and_a_hint() {
+fn unknown_games_and_systems_print_an_error_and_a_hint() {
     let temp = temp_dir();
     let out = temp.path().join("report");
     let scores = temp.path().join("my.json");
@@ -56,7 +56,7 @@ fn mistakes_print_an_error_and_a_hint() {
             .args(["report", "--against", "strom", "--out"])
             .arg(&out),
     );
-    assert_eq!(error, "there are no published scores of `strom`");
+    assert_eq!(error, "no published scores for `strom`");
     assert_eq!(hint, "did you mean `storm`?");
     assert!(!out.exists());
 }

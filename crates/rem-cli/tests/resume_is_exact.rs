@@ -68,8 +68,8 @@ fn resume_keeps_the_measured_pop_mode() {
     let text = stderr(&succeeds(&mut resume(&dir)));
     assert!(text.contains("(auto: measured "), "{text}");
     let words = match chosen {
-        "one_call" => "imagination: POP, one call a step",
-        _ => "imagination: POP, two calls a step",
+        "one_call" => "imagination: POP, one call per step",
+        _ => "imagination: POP, two calls per step",
     };
     assert!(text.contains(words), "{text}");
     assert_eq!(fs::read_to_string(dir.join("config.toml")).unwrap(), config);

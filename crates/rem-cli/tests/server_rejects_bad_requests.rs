@@ -242,7 +242,7 @@ fn stalled_session(server: &Server) -> Socket {
     socket
 }
 
-/// A client that sends commands and never reads loses its session slot. A concurrent training is not affected.
+/// A client that sends commands and never reads loses its session slot. Concurrent training is not affected.
 #[test]
 fn session_clients_that_do_not_read_are_disconnected() {
     let temp = temp_dir();
@@ -278,7 +278,7 @@ fn session_clients_that_do_not_read_are_disconnected() {
         assert!(training.is_running(), "the training ended");
         assert!(
             disconnected.elapsed() < Duration::from_secs(60),
-            "the training is stuck"
+            "training made no progress"
         );
         std::thread::sleep(Duration::from_millis(20));
     }

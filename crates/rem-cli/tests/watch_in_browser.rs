@@ -149,7 +149,7 @@ fn every_tab_renders_at_both_widths_and_color_schemes() {
 }
 
 #[test]
-fn the_page_works_by_keyboard() {
+fn the_page_can_be_used_by_keyboard() {
     let Some(program) = rem_browser::find() else {
         return;
     };
@@ -286,9 +286,9 @@ fn a_hidden_page_closes_its_event_stream() {
     assert_eq!(streams(&browser), 2);
     browser.assert_clean(server.host());
 
-    // A refused stream is reported and retried.
+    // A rejected stream is reported and retried.
     browser.evaluate("location.hash = '#/compare/%5B%22one%22%2C%22nothing%22%5D'");
-    browser.wait_for("document.body.innerText.includes('live updates refused')");
+    browser.wait_for("document.body.innerText.includes('live updates rejected')");
     browser.wait_for("document.body.innerText.includes('retrying in 4 s')");
 }
 

@@ -1,4 +1,4 @@
-//! `rem watch` with open pages uses less than 2% of the CPU time of a concurrent training.
+//! `rem watch` with open pages uses less than 2% of the CPU time of concurrent training.
 //! `scripts/compare-watched` measures the slowdown of the training.
 
 #![cfg(target_os = "linux")]

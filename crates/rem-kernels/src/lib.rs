@@ -36,8 +36,6 @@
 //! backend, the reference body and the CPU body. `backend` defines what a body with its own backward pass is and how
 //! autodiff records it. [`cpu`] holds the kernels on slices, and all `unsafe` code.
 
-#![warn(missing_docs)]
-
 mod backend;
 pub mod cpu;
 mod ops;

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn no_systems_and_duplicate_names_are_refused() {
+    fn no_systems_and_duplicate_names_are_rejected() {
         let few = Bootstrap::default();
         assert!(matches!(
             build(Vec::new(), Vec::new(), few),

@@ -19,7 +19,7 @@ pub enum Error {
     /// An input is invalid.
     #[error("`{}`: {reason}", path.display())]
     Input {
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -27,7 +27,7 @@ pub enum Error {
         hint: String,
     },
     /// No published system has this name.
-    #[error("there are no published scores of `{name}`")]
+    #[error("no published scores for `{name}`")]
     UnknownBaseline {
         /// The name.
         name: String,
@@ -38,7 +38,7 @@ pub enum Error {
     #[error("two systems are called `{0}`")]
     DuplicateName(String),
     /// No input has this name.
-    #[error("no system of yours is called `{name}`")]
+    #[error("none of your systems is named `{name}`")]
     UnknownSystem {
         /// The name.
         name: String,
@@ -46,7 +46,7 @@ pub enum Error {
         hint: String,
     },
     /// There are no systems.
-    #[error("nothing to report on")]
+    #[error("no runs, scores or published systems given")]
     NoSystems,
     /// A file cannot be read or written.
     #[error("cannot {verb} `{}`: {error}", path.display())]
@@ -82,12 +82,12 @@ impl Error {
             Self::DuplicateName(name) => {
                 format!("rename one of them: `rem report my-{name}=PATH`")
             }
-            Self::NoSystems => "pass a run, a folder of runs, a JSON file of scores, or published systems with `--against`".into(),
+            Self::NoSystems => "pass a run, a directory of runs, a JSON file of scores, or published systems with `--against`".into(),
             Self::File { error, .. } => match error.kind() {
-                ErrorKind::NotFound => "is the path right?",
+                ErrorKind::NotFound => "check the path",
                 ErrorKind::PermissionDenied => "check the permissions of this path",
                 ErrorKind::StorageFull => "free some disk space",
-                ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "choose another folder with `--out`",
+                ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "choose another directory with `--out`",
                 ErrorKind::InvalidData => "is it a text file?",
                 _ => "check the disk and this path",
             }

@@ -45,13 +45,13 @@ impl fmt::Display for Written {
 ///
 /// # Errors
 ///
-/// If a file or folder cannot be written.
+/// If a file or directory cannot be written.
 pub fn write(report: &Report, out: &Path) -> Result<Written> {
     let files = all(report);
     let page = out.join("report.html");
-    for folder in ["tables", "figures"] {
-        let folder = out.join(folder);
-        fs::create_dir_all(&folder).map_err(Error::file("create", &folder))?;
+    for directory in ["tables", "figures"] {
+        let directory = out.join(directory);
+        fs::create_dir_all(&directory).map_err(Error::file("create", &directory))?;
     }
     for old in possible_paths() {
         let path = out.join(&old);
@@ -70,7 +70,7 @@ pub fn write(report: &Report, out: &Path) -> Result<Written> {
     })
 }
 
-/// The path in the output folder and the content of all files except the page.
+/// The path in the output directory and the content of all files except the page.
 fn all(report: &Report) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(String, Vec<u8>)> = Vec::new();
     for table in tables::all(report) {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::run::{Run, is_scores_of_run, name_of_parent};
 use crate::system::{Origin, System};
 
-/// Depth below a folder to search for runs.
+/// Depth below a directory to search for runs.
 const MAX_DEPTH: usize = 3;
 
 /// The systems of the user, and notes from reading them.
@@ -20,9 +20,9 @@ pub struct Inputs {
     pub notes: Vec<String>,
 }
 
-/// Reads runs, folders of runs and JSON files of scores. `NAME=PATH` names the system.
+/// Reads runs, directories of runs and JSON files of scores. `NAME=PATH` names the system.
 ///
-/// A JSON file is a system with the name of the file. Runs in the same folder form a system with the name of the folder.
+/// A JSON file is a system with the name of the file. Runs in the same directory form a system with the name of the directory.
 pub fn read(arguments: &[PathBuf]) -> Result<Inputs> {
     let mut reader = Reader::default();
     for argument in arguments {
@@ -112,8 +112,8 @@ impl Reader {
         if runs.is_empty() {
             return Err(Error::Input {
                 path: dir.into(),
-                reason: "no runs in this folder".into(),
-                hint: "pass a run of `rem train`, a folder of runs, or a JSON file of scores"
+                reason: "no runs in this directory".into(),
+                hint: "pass a run of `rem train`, a directory of runs, or a JSON file of scores"
                     .into(),
             });
         }
@@ -252,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn missing_paths_and_folders_without_runs_are_refused() {
+    fn missing_paths_and_folders_without_runs_are_rejected() {
         let place = tempfile::tempdir().unwrap();
         let error = read(&[place.path().join("absent")]).unwrap_err();
         assert!(error.to_string().starts_with("cannot read `"), "{error}");
-        assert_eq!(error.hint(), "is the path right?");
+        assert_eq!(error.hint(), "check the path");
         let error = read(&[place.path().into()]).unwrap_err();
         assert!(
-            error.to_string().ends_with("no runs in this folder"),
+            error.to_string().ends_with("no runs in this directory"),
             "{error}"
         );
     }

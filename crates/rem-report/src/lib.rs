@@ -21,8 +21,6 @@
 //! # Ok::<(), rem_report::Error>(())
 //! ```
 
-#![warn(missing_docs)]
-
 mod build;
 mod curves;
 mod error;
@@ -61,7 +59,7 @@ pub use tables::all as tables;
 /// What to report on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// Runs, folders of runs and JSON files of scores. `NAME=PATH` names the system.
+    /// Runs, directories of runs and JSON files of scores. `NAME=PATH` names the system.
     pub inputs: Vec<PathBuf>,
     /// Published systems by name. `None` selects those of the paper's main table (Table 1) if the inputs have games of
     /// the benchmark.

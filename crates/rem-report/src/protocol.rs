@@ -52,7 +52,7 @@ const KEYS: &[(&str, &str, Affects)] = &[
         "rewards in the world model",
         Training,
     ),
-    ("dreams", "imagination mode", Training),
+    ("imagination_mode", "imagination mode", Training),
     (
         "pop_mode_measured",
         "times of the imagination modes",

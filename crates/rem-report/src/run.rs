@@ -77,7 +77,7 @@ fn name_of(path: &Path) -> String {
     name.unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// The name of the parent folder of `dir`, without following links.
+/// The name of the parent directory of `dir`, without following links.
 pub fn name_of_parent(dir: &Path) -> String {
     match (dir.file_name(), dir.parent()) {
         (Some(_), Some(parent)) if parent.as_os_str().is_empty() => name_of(Path::new(".")),
@@ -104,7 +104,7 @@ fn read_scores(file: &Path) -> Result<Option<Scores>> {
         rem_run::Error::Invalid { path, reason, .. } if is_other_json(file) => Error::Input {
             path,
             reason,
-            hint: "if this file has scores by game, pass the file itself, not its folder".into(),
+            hint: "if this file has scores by game, pass the file itself, not its directory".into(),
         },
         other => other.into(),
     })?;

@@ -90,7 +90,7 @@ fn an_output_path_that_is_a_file_is_refused_by_name() {
     fs::write(&file, "x").unwrap();
     let error = write(&quick(&[], &["rem"]).unwrap(), &file).unwrap_err();
     assert!(error.to_string().starts_with("cannot create `"), "{error}");
-    assert_eq!(error.hint(), "choose another folder with `--out`");
+    assert_eq!(error.hint(), "choose another directory with `--out`");
 }
 
 #[test]

@@ -220,13 +220,13 @@ fn a_system_that_is_not_token_based_is_never_bold() {
         [(true, false), (false, true)]
     );
     let error = report(&["bets"]).unwrap_err();
-    assert_eq!(error.to_string(), "no system of yours is called `bets`");
+    assert_eq!(error.to_string(), "none of your systems is named `bets`");
     assert_eq!(error.hint(), "your systems are `best`");
 }
 
-/// Asserts that the inputs are refused with this error and hint.
+/// Asserts that the inputs are rejected with this error and hint.
 #[track_caller]
-fn assert_refused(inputs: &[&Path], error: &str, hint: &str) {
+fn assert_rejected(inputs: &[&Path], error: &str, hint: &str) {
     let found = quick(inputs, &["rem"]).unwrap_err();
     let message = found.to_string();
     assert!(message.contains(error), "{message}");
@@ -281,22 +281,22 @@ fn errors_name_the_file_and_the_key() {
     let file = place.path().join("my.json");
     for (text, error, hint) in table {
         fs::write(&file, text).unwrap();
-        assert_refused(&[&file], error, hint);
+        assert_rejected(&[&file], error, hint);
     }
     fs::write(&file, [0xff, 0xfe]).unwrap();
-    assert_refused(
+    assert_rejected(
         &[&file],
         "my.json`: stream did not contain valid UTF-8",
         "is it a text file?",
     );
-    assert_refused(
+    assert_rejected(
         &[&place.path().join("absent.json")],
         "cannot read `",
-        "is the path right?",
+        "check the path",
     );
     let rem = place.path().join("rem.json");
     fs::write(&rem, r#"{"Pong": [1]}"#).unwrap();
-    assert_refused(&[&rem], "two systems are called `REM`", "my-REM=PATH");
+    assert_rejected(&[&rem], "two systems are called `REM`", "my-REM=PATH");
     let run = place.path().join("runs/broken");
     fs::create_dir_all(&run).unwrap();
     fs::write(
@@ -304,7 +304,7 @@ fn errors_name_the_file_and_the_key() {
         r#"{"game": "pong", "seed": "one", "evaluations": [], "final": null}"#,
     )
     .unwrap();
-    assert_refused(
+    assert_rejected(
         &[&run],
         "broken/scores.json`: `seed`: invalid type: string \"one\"",
         "leave the run out",
@@ -315,7 +315,7 @@ fn errors_name_the_file_and_the_key() {
     )
     .unwrap();
     fs::write(run.join("scores.json"), r#"{"Pong": [1]}"#).unwrap();
-    assert_refused(
+    assert_rejected(
         &[&run],
         "broken/scores.json`: missing field `game`",
         "pass the file itself",
@@ -326,7 +326,7 @@ fn errors_name_the_file_and_the_key() {
     )
     .unwrap();
     fs::write(run.join("protocol.json"), "{").unwrap();
-    assert_refused(
+    assert_rejected(
         &[&run],
         "broken/protocol.json`: EOF",
         "writes this file once",

@@ -171,7 +171,7 @@ fn assert_tables(browser: &mut Browser, what: &str, expected: usize) {
 fn assert_scheme(browser: &mut Browser, what: &str, scheme: &str) {
     let found = browser.evaluate(
         r#"(() => {
-        const light = colour => colour.match(/[\d.]+/g).slice(0, 3).reduce((sum, v) => sum + Number(v), 0) / 765;
+        const light = color => color.match(/[\d.]+/g).slice(0, 3).reduce((sum, v) => sum + Number(v), 0) / 765;
         const text = [...document.querySelectorAll('svg text')].find(t => t.getClientRects().length);
         return [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color,
             getComputedStyle(text).fill].map(light);

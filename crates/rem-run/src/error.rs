@@ -49,7 +49,7 @@ impl Error {
             Self::Invalid { hint, .. } => hint,
             Self::NewerFormat { .. } => "update `rem` to read this run",
             Self::Read { source, .. } | Self::Write(source) => match source.kind() {
-                ErrorKind::NotFound => "is the path right?",
+                ErrorKind::NotFound => "check the path",
                 ErrorKind::PermissionDenied => "check the permissions of this path",
                 ErrorKind::StorageFull => "free some disk space",
                 ErrorKind::InvalidData => "is it a text file?",

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Replaces `path` with `bytes`: writes `<name>.tmp` beside it, syncs, renames it over `path` and syncs the directory.
+/// Replaces `path` with `bytes`: writes `<name>.tmp`, syncs, renames it over `path` and syncs the directory.
 ///
 /// After a crash at any point `path` holds all of its old content or all of the new content.
 /// Only one writer per path at a time: two would share the temporary file.
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 ///
 /// If the file cannot be written. The message names `path`.
 pub fn write_atomic(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let tmp = tmp_beside(path)?;
+    let tmp = temporary_path(path)?;
     let written = write_and_sync(&tmp, bytes)
         .and_then(|()| fs::rename(&tmp, path))
         .map_err(failed("write", path));
@@ -59,7 +59,7 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
-fn tmp_beside(path: &Path) -> io::Result<PathBuf> {
+fn temporary_path(path: &Path) -> io::Result<PathBuf> {
     let Some(name) = path.file_name() else {
         let error = io::Error::new(io::ErrorKind::InvalidInput, "the path names no file");
         return Err(failed("write", path)(error));

@@ -42,6 +42,11 @@ pub fn replay_name(epoch: u32) -> String {
     format!("{}.chunk", epoch_name(epoch))
 }
 
+/// The inverse of [`replay_name`]. `None` for other names.
+pub fn parse_replay_name(name: &str) -> Option<u32> {
+    parse_epoch_name(name.strip_suffix(".chunk")?)
+}
+
 /// A file in [`MEDIA`]: `epoch-000012-dream.gif` for the kind `dream.gif`.
 pub fn media_name(epoch: u32, kind: &str) -> String {
     format!("{}-{kind}", epoch_name(epoch))
@@ -78,6 +83,8 @@ mod tests {
         }
         assert_eq!(parse_epoch_name("epoch-000012.tmp"), None);
         assert_eq!(parse_epoch_name("000012"), None);
+        assert_eq!(parse_replay_name(&replay_name(12)), Some(12));
+        assert_eq!(parse_replay_name("epoch-000012.chunk.tmp"), None);
     }
 
     #[test]

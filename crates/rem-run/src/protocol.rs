@@ -39,9 +39,9 @@ pub struct Protocol {
     pub frame_skip: u32,
     /// The probability that the emulator repeats the previous action.
     pub sticky_actions: f64,
-    /// The most no-op actions at the start of a training episode.
+    /// The maximum number of no-ops at the start of a training episode.
     pub max_noops_train: u32,
-    /// The most no-op actions at the start of an evaluation episode.
+    /// The maximum number of no-ops at the start of an evaluation episode.
     pub max_noops_test: u32,
     /// The version of the Arcade Learning Environment, for Atari games.
     pub ale_version: Option<String>,
@@ -64,8 +64,8 @@ pub struct Protocol {
     /// Environment steps of the whole run.
     pub environment_steps: u64,
     /// The imagination mode of the world model, in words.
-    pub dreams: String,
-    /// The measured times that selected the mode, with `pop_mode = "auto"`.
+    pub imagination_mode: String,
+    /// The measured times that selected the mode, with `world_model.architecture.mode = "auto"`.
     pub pop_mode_measured: Option<PopModeTimes>,
     /// Whether the tokenizer is trained with a perceptual loss.
     pub perceptual_loss: bool,
@@ -220,12 +220,12 @@ mod tests {
             end_on_life_loss_test: false,
             max_steps_train: 100,
             max_steps_test: 100,
-            rewards_in_scores: "as the game gives them".into(),
+            rewards_in_scores: "unclipped".into(),
             rewards_in_world_model: "sign".into(),
             evaluation_temperature: 0.5,
             final_episodes: 100,
             environment_steps: 4000,
-            dreams: "POP, two calls a step".into(),
+            imagination_mode: "POP, two calls per step".into(),
             pop_mode_measured: Some(PopModeTimes {
                 two_calls_ms: 1.5,
                 one_call_ms: 2.0,

@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "the same games")]
-    fn matrices_of_different_games_are_refused() {
+    fn matrices_of_different_games_are_rejected() {
         let x = matrix::of([&[1.0], &[0.0]]);
         probability_of_improvement(&x, &matrix::of([&[1.0]]));
     }

@@ -23,8 +23,6 @@
 //! # Ok::<(), rem_stats::ScoresError>(())
 //! ```
 
-#![warn(missing_docs)]
-
 pub mod baselines;
 mod bootstrap;
 mod distribution;

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_that_are_not_finite_are_refused() {
+    fn scores_that_are_not_finite_are_rejected() {
         let error = Scores::new("run", [("Pong".to_owned(), vec![1.0, f64::NAN])]).unwrap_err();
         let expected = "`run`: `Pong`, run 2: a score must be finite, not NaN";
         assert_eq!(error.to_string(), expected);

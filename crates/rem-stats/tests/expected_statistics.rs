@@ -37,7 +37,7 @@ fn assert_interval(what: &str, estimate: &Estimate, low: f64, high: f64) {
 }
 
 #[test]
-fn games_match() {
+fn benchmark_games_match() {
     let expected = expected();
     let titles = expected["games"].as_array().unwrap().iter();
     let titles: Vec<_> = titles.map(|title| title.as_str().unwrap()).collect();

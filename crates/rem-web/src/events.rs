@@ -167,7 +167,10 @@ impl WatchedRun {
         let media = self.dir.join(layout::MEDIA).metadata();
         let modified = media.and_then(|media| media.modified()).ok();
         if self.media.0 != modified {
-            self.media = (modified, rem::train::eval_media::pictures(&self.dir).len());
+            self.media = (
+                modified,
+                rem::train::eval_media::eval_images(&self.dir).len(),
+            );
         }
         self.media.1
     }

@@ -76,7 +76,7 @@ pub(crate) struct Guard {
     cookie: String,
 }
 
-/// Why a request is refused.
+/// Why a request is rejected.
 #[derive(Debug, PartialEq)]
 enum Refusal {
     Host,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_origins_are_refused() {
+    fn foreign_origins_are_rejected() {
         let guard = Guard::new(None, 7070);
         let host = (header::HOST, "127.0.0.1:7070");
         let from = |origin| check(&guard, "/", &[host.clone(), (header::ORIGIN, origin)]);

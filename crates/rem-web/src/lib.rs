@@ -29,8 +29,6 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
-#![warn(missing_docs)]
-
 mod assets;
 mod connections;
 mod error;

@@ -12,7 +12,7 @@ use std::path::Path;
 use rem::config::Config;
 use rem::run::checkpoint;
 use rem::run::{Scores, read_config};
-use rem::train::eval_media::{Picture, pictures};
+use rem::train::eval_media::{EvalImage, eval_images};
 use rem_run::{ProtocolValues, layout};
 use serde::Serialize;
 
@@ -45,7 +45,7 @@ pub(crate) struct Details {
     /// The epochs with a checkpoint.
     pub checkpoints: Vec<u32>,
     /// Images of evaluations.
-    pub media: Vec<Picture>,
+    pub media: Vec<EvalImage>,
     /// What could not be read, and why.
     pub problems: Vec<String>,
 }
@@ -68,7 +68,7 @@ impl Details {
                 .as_ref()
                 .map(|config: &Config| config.tokenizer.vocabulary),
             checkpoints: checkpoint::epochs(dir),
-            media: pictures(dir),
+            media: eval_images(dir),
             summary,
             protocol,
             scores,

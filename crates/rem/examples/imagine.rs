@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use rem::data::batch;
 use rem::host;
 use rem::imagination::Dream;
-use rem::media::{DreamStep, dream_strip};
+use rem::media::{FramePair, dream_strip};
 use rem::run::{self, checkpoint};
 use rem::{device, train};
 
@@ -64,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let accuracy = host::ints(same).iter().sum::<i64>() as f64 / k as f64;
         let rewards = format!("reward {:+}/{:+}", episode.rewards[t - 1], step.rewards[0]);
         println!("step {t:>3}  {rewards}  token accuracy {accuracy:.2}");
-        pairs.push(DreamStep {
+        pairs.push(FramePair {
             dream: batch::to_rgb(player.tokenizer.decode(tokens)).remove(0),
             reality: episode.frames[t].clone(),
             caption: format!("step {t}  {rewards}"),

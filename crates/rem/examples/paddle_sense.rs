@@ -1,7 +1,7 @@
 //! Measures whether a world model accounts for the paddle in Breakout and Pong.
 //!
-//! Finds all moments of held-out play in which the ball approaches the paddle, and imagines on from each with the actions
-//! that were taken. Prints the fraction of dreams that lose the ball, separately for balls that were lost and balls that
+//! Finds all moments of held-out play in which the ball approaches the paddle, and imagines what follows with the recorded
+//! actions. Prints the fraction of dreams that lose the ball, separately for balls that were lost and balls that
 //! were hit in reality. A model that ignores the paddle has the same fraction for both.
 //!
 //! ```sh

@@ -195,7 +195,7 @@ pub struct Evaluate {
     pub temperature: f64,
 }
 
-/// The canonical name of an Atari game; any other name as it is.
+/// The canonical name of an Atari game; other names are unchanged.
 fn canonical_game(game: &str) -> String {
     rem_ale::Game::named(game).map_or_else(|_| game.into(), |game| game.name.into())
 }
@@ -227,7 +227,7 @@ impl Config {
                 "`rem config quick` prints a complete one",
             )
         })?;
-        renamed::refuse_old_keys(&table)?;
+        renamed::reject_old_format(&table)?;
         for assignment in overrides {
             overlay::assign(&mut table, assignment)?;
         }
@@ -273,13 +273,13 @@ impl Config {
         self.train.horizon
     }
 
-    /// Observations in an imagined rollout, H - c + 1: a real one, then those that the horizon leaves.
+    /// Observations in an imagined rollout, H - c + 1: the last real one, then those up to the horizon.
     pub fn rollout_steps(&self) -> usize {
         self.train.horizon - self.world_model.context + 1
     }
 }
 
-/// Deserialises with the full key in the error: `tokenizer.vocabulary: invalid type …`.
+/// Deserializes with the full key in the error: `tokenizer.vocabulary: invalid type …`.
 fn serde_path(value: Value) -> Result<Config> {
     serde_path_to_error::deserialize(value).map_err(|e| {
         let key = e.path().to_string();

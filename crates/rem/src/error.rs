@@ -142,7 +142,7 @@ impl Error {
 
 fn io_hint(error: &std::io::Error) -> &'static str {
     match error.kind() {
-        ErrorKind::NotFound => "is the path right?",
+        ErrorKind::NotFound => "check the path",
         ErrorKind::PermissionDenied => "check the permissions of that path",
         ErrorKind::StorageFull => "free some disk space, then continue with `rem train --resume`",
         ErrorKind::AlreadyExists | ErrorKind::NotADirectory => "choose another path",

@@ -49,7 +49,7 @@
 //!
 //! let size = config.env.frame_size;
 //! let frames = Tensor::<4>::zeros([1, 3, size, size], &device); // one frame, values in [-1, 1]
-//! let tokens = tokenizer.encode(frames).tokens.unsqueeze_dim(0); // [batch, observations, K]
+//! let tokens = tokenizer.encode(frames).unsqueeze_dim(0); // [batch, observations, K]
 //! let mut dream = Dream::start(&world_model, &tokenizer.codes(), tokens, None);
 //! let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(7);
 //! let step = dream.step(Tensor::<1, Int>::zeros([1], &device), &mut rng);
@@ -73,8 +73,6 @@
 //! | [`device`], [`host`], [`threads`], [`seeds`] | compute device, copies on the host, CPU threads, random numbers |
 //!
 //! `docs/paper-map.md` in the repository leads from the paper's equations and algorithms to functions.
-
-#![warn(missing_docs)]
 
 pub mod config;
 pub mod data;

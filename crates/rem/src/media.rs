@@ -14,16 +14,16 @@ use image::codecs::gif::{GifEncoder, Repeat};
 use image::{Delay, Frame, ImageResult, RgbaImage};
 
 pub use canvas::Canvas;
-use canvas::{Colour, FONT_SCALE, TEXT_HEIGHT, text_width};
+use canvas::{Color, FONT_SCALE, TEXT_HEIGHT, text_width};
 use rem_run::files::{failed, write_atomic};
 
-const BACKGROUND: Colour = [24, 26, 31];
-const TEXT: Colour = [222, 224, 230];
-const FAINT: Colour = [150, 155, 166];
+const BACKGROUND: Color = [24, 26, 31];
+const TEXT: Color = [222, 224, 230];
+const FAINT: Color = [150, 155, 166];
 /// Label of real frames.
-const REAL: Colour = [122, 200, 190];
+const REAL: Color = [122, 200, 190];
 /// Label of generated frames.
-const GENERATED: Colour = [240, 180, 110];
+const GENERATED: Color = [240, 180, 110];
 
 const MARGIN: usize = 12;
 const GAP: usize = 4;
@@ -32,7 +32,7 @@ const SMALL_FONT_SCALE: usize = 1;
 
 /// Writes a looping GIF, atomically. Takes the frames one by one, so that they need not all be in memory.
 ///
-/// Frames of at most 256 colours are exact; others are quantized, each with its own palette. The delay is at least 20 ms,
+/// Frames of at most 256 colors are exact; others are quantized, each with its own palette. The delay is at least 20 ms,
 /// because browsers slow down faster animations.
 ///
 /// # Errors
@@ -115,7 +115,7 @@ pub(crate) fn reconstruction_sheet(
 
 /// An imagined frame and the real frame of the same step.
 #[derive(Clone, Debug)]
-pub struct DreamStep {
+pub struct FramePair {
     /// The imagined frame: `size * size * 3` bytes.
     pub dream: Vec<u8>,
     /// The real frame: `size * size * 3` bytes.
@@ -129,7 +129,7 @@ pub struct DreamStep {
 ///
 /// # Panics
 /// If a frame does not have `size * size * 3` bytes.
-pub fn dream_strip(size: usize, steps: &[DreamStep], columns: usize) -> Canvas {
+pub fn dream_strip(size: usize, steps: &[FramePair], columns: usize) -> Canvas {
     let labels = [("reality", REAL), ("dream", GENERATED)];
     let pairs: Vec<Pair> = evenly_spaced(steps.len(), columns)
         .map(|step| &steps[step])
@@ -160,7 +160,7 @@ struct Pair<'a> {
 /// Pairs of frames, `columns` per band, with labels at the left and captions below.
 fn sheet(
     size: usize,
-    labels: [(&str, Colour); 2],
+    labels: [(&str, Color); 2],
     pairs: &[Pair],
     columns: usize,
     min_width: usize,
@@ -183,10 +183,10 @@ fn sheet(
     let mut canvas = Canvas::new(width, MARGIN + bands * band_height, BACKGROUND);
     for (band, pairs) in pairs.chunks(columns).enumerate() {
         let top = MARGIN + band * band_height;
-        for (row, (label, colour)) in labels.into_iter().enumerate() {
+        for (row, (label, color)) in labels.into_iter().enumerate() {
             let middle = top + row * (side + GAP) + side / 2;
             let x = left - MARGIN - text_width(label);
-            canvas.text(x, middle.saturating_sub(TEXT_HEIGHT / 2), label, colour);
+            canvas.text(x, middle.saturating_sub(TEXT_HEIGHT / 2), label, color);
         }
         for (column, pair) in pairs.iter().enumerate() {
             let x = left + column * (side + GAP);
@@ -194,8 +194,8 @@ fn sheet(
             canvas.blit(pair.below, size, x, top + side + GAP, scale);
             for (line, field) in fields(pair.caption).enumerate() {
                 let y = top + 2 * side + 2 * GAP + line * caption_line;
-                let colour = if line == 0 { TEXT } else { FAINT };
-                canvas.text_scaled(x, y, field, colour, SMALL_FONT_SCALE);
+                let color = if line == 0 { TEXT } else { FAINT };
+                canvas.text_scaled(x, y, field, color, SMALL_FONT_SCALE);
             }
         }
     }
@@ -251,9 +251,9 @@ pub(crate) fn episode_strip(
         let y = MARGIN + i / columns * cell;
         canvas.blit(frame, size, x, y, scale);
         for (number, field) in fields(caption).enumerate() {
-            let colour = if number == 0 { TEXT } else { FAINT };
+            let color = if number == 0 { TEXT } else { FAINT };
             let below = y + side + GAP + number * line;
-            canvas.text_scaled(x, below, field, colour, SMALL_FONT_SCALE);
+            canvas.text_scaled(x, below, field, color, SMALL_FONT_SCALE);
         }
     }
     canvas
@@ -262,7 +262,7 @@ pub(crate) fn episode_strip(
 /// The frames of an animation of a dream: reality at the left, the dream at the right, the caption below.
 pub(crate) fn dream_next_to_reality(
     size: usize,
-    steps: &[DreamStep],
+    steps: &[FramePair],
 ) -> impl Iterator<Item = Canvas> {
     let captions: Vec<&str> = steps.iter().map(|step| step.caption.as_str()).collect();
     let panels: Vec<[Panel; 2]> = steps
@@ -284,7 +284,7 @@ pub(crate) fn dream_next_to_reality(
 }
 
 struct Panel<'a> {
-    title: Option<(&'static str, Colour)>,
+    title: Option<(&'static str, Color)>,
     frame: &'a [u8],
 }
 
@@ -313,8 +313,8 @@ fn panel_frames<'a, const N: usize>(
         let mut canvas = Canvas::new(inner + 2 * MARGIN, height, BACKGROUND);
         for (i, panel) in panels.iter().enumerate() {
             let x = MARGIN + i * (side + MARGIN);
-            if let Some((title, colour)) = panel.title {
-                canvas.text(x, MARGIN, title, colour);
+            if let Some((title, color)) = panel.title {
+                canvas.text(x, MARGIN, title, color);
             }
             canvas.blit(panel.frame, size, x, top, scale);
         }

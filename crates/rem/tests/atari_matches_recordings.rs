@@ -143,7 +143,7 @@ fn atari(trace: &Trace, pipeline: &Pipeline, max_frames: u32) -> Atari {
 }
 
 #[test]
-fn training_environment_matches() {
+fn training_environment_matches_the_recording() {
     for trace in recorded() {
         let pipeline = &trace.train_env;
         assert_matches(
@@ -155,7 +155,7 @@ fn training_environment_matches() {
 }
 
 #[test]
-fn test_environment_matches() {
+fn test_environment_matches_the_recording() {
     for trace in recorded() {
         let pipeline = &trace.test_env;
         assert_matches(&trace, pipeline, atari(&trace, pipeline, 108_000));

@@ -23,21 +23,21 @@ fn every_network_overfits_a_batch() {
         let device = Device::flex().autodiff();
         let sizes = WorldModelSizes::of(&config, 3);
         let mut model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
-        let plain = Device::flex();
+        let inner = Device::flex();
         let (batch, steps, k) = (2, config.train.horizon, sizes.tokens_per_obs);
         let ints = |count: usize, below: i64| {
-            let numbers = Tensor::<1, Int>::arange(0..count as i64, &plain);
+            let numbers = Tensor::<1, Int>::arange(0..count as i64, &inner);
             (numbers.clone() * numbers).remainder_scalar(below)
         };
         let segments = TokenBatch {
             tokens: ints(batch * steps * k, 11).reshape([batch, steps, k]),
             actions: ints(batch * steps, 3).reshape([batch, steps]),
             rewards: ints(batch * steps, 2).float().reshape([batch, steps]),
-            ends: Tensor::zeros([batch, steps], &plain),
-            mask: Tensor::ones([batch, steps], &plain),
+            ends: Tensor::zeros([batch, steps], &inner),
+            mask: Tensor::ones([batch, steps], &inner),
         };
         let normal = Distribution::Normal(0.0, 1.0);
-        let codes = Tensor::random([sizes.vocabulary, sizes.width], normal, &plain);
+        let codes = Tensor::random([sizes.vocabulary, sizes.width], normal, &inner);
         let mut optimizer = AdamW::new(
             &config.world_model.optimizer,
             &config.train,

@@ -50,7 +50,7 @@ pub struct ImaginationArgs {
     /// Matrix products in f32, or with bfloat16 inputs (mixed)
     #[arg(long, default_value = "mixed")]
     precision: PrecisionName,
-    /// Write the table to this page and the figure to an SVG beside it; text above `<!-- measured -->` is kept
+    /// Also write a page with the table and an SVG with the figure; text above `<!-- measured -->` is kept
     #[arg(long, value_name = "FILE.md")]
     page: Option<PathBuf>,
 }

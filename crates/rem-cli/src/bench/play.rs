@@ -9,7 +9,7 @@ use rem::run::read_config;
 use rem::threads;
 use serde::Serialize;
 
-/// Time the dream of a run as `rem play` serves it
+/// Measure the frame rate of dreams in `rem play`
 ///
 /// The agent plays in the world model; every step is rendered and encoded for the page. Prints one JSON object. Drawing
 /// the frame in the browser is not included.

@@ -119,7 +119,7 @@ impl Workload {
         }
         let config = Config::load("atari100k", &set)?;
         let device = Device::flex().autodiff();
-        let plain = Device::flex();
+        let inner = Device::flex();
         let agent = Agent::new(&config, ACTIONS, &Seeds::new(0), &device);
         let k = config.tokens_per_obs();
         let (batch, steps) = match phase {
@@ -133,7 +133,7 @@ impl Workload {
         };
         let tokens = random_ints(config.tokenizer.vocabulary, batch * steps * k);
         let actions = random_ints(ACTIONS, batch * steps);
-        let ints = |values: Vec<i64>| Tensor::<1, Int>::from_data(&values[..], &plain);
+        let ints = |values: Vec<i64>| Tensor::<1, Int>::from_data(&values[..], &inner);
         let uniform = Distribution::Uniform(-1.0, 1.0);
         let optimizer = match phase {
             Phase::Tokenizer | Phase::TokenizerPerceptual => {
@@ -149,7 +149,7 @@ impl Workload {
                 .map(|(optimizer, group)| AdamW::new(optimizer, &config.train, group)),
             lpips: (phase == Phase::TokenizerPerceptual)
                 .then(|| Lpips::new(precision.into(), &device)),
-            frames: Tensor::random([32, 3, 64, 64], uniform, &plain),
+            frames: Tensor::random([32, 3, 64, 64], uniform, &inner),
             tokens: ints(tokens).reshape([batch, steps, k]),
             actions: ints(actions).reshape([batch, steps]),
             agent,

@@ -40,14 +40,13 @@ pub fn run(precision: Precision, threads: usize, dir: &Path) -> Finding {
     match result {
         Err(error) => Failed(
             format!("training failed: {error:#}"),
-            "unless this is a file error, please report it with this output".into(),
+            "if this is not a file error, report it with this output".into(),
         ),
         Ok((_, difference, tolerance)) if difference > tolerance => Failed(
             format!(
                 "metrics differ from the recorded ones by {difference:.1e} (relative), tolerance {tolerance:.0e}"
             ),
-            "`rem` computes wrong results on this machine; please report it with this output"
-                .into(),
+            "`rem` computes wrong results on this machine; report it with this output".into(),
         ),
         Ok((true, ..)) => Passed(format!(
             "trained in {seconds:.1} s; metrics match the recorded ones exactly (checksum {recorded:08x})"
@@ -78,7 +77,7 @@ fn train(precision: Precision, threads: usize, dir: &Path) -> Result<String> {
     let run = RunDir::create(folder.path())?;
     let trainer = Trainer::start(run, config, None)?;
     threads::on_worker(|| trainer.train(&mut |_| {}))?;
-    let file = folder.path().join("metrics.jsonl");
+    let file = folder.path().join(rem_run::layout::METRICS);
     std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))
 }
 

@@ -86,15 +86,15 @@ pub fn update_all(isa: Isa, parameters: Vec<Parameter>) {
 multiversion! {
     fn update_block(step: AdamWStep, values: &mut [f32], gradient: &[f32], first: &mut [f32], second: &mut [f32]) {
         let scale = step.gradient_scale as f32;
-        let (beta_1, fresh_1) = (step.beta_1 as f32, (1.0 - step.beta_1) as f32);
-        let (beta_2, fresh_2) = (step.beta_2 as f32, (1.0 - step.beta_2) as f32);
+        let (beta_1, one_minus_beta_1) = (step.beta_1 as f32, (1.0 - step.beta_1) as f32);
+        let (beta_2, one_minus_beta_2) = (step.beta_2 as f32, (1.0 - step.beta_2) as f32);
         let rate = (step.learning_rate / step.bias_correction_1) as f32;
         let (bias_correction_2_sqrt, epsilon) = (step.bias_correction_2_sqrt as f32, step.epsilon as f32);
         let decay_factor = step.decay_factor as f32;
         for (((x, g), m), v) in values.iter_mut().zip(gradient).zip(first).zip(second) {
             let g = g * scale;
-            *m = *m * beta_1 + g * fresh_1;
-            *v = *v * beta_2 + g * g * fresh_2;
+            *m = *m * beta_1 + g * one_minus_beta_1;
+            *v = *v * beta_2 + g * g * one_minus_beta_2;
             *x = *x * decay_factor - *m / (v.sqrt() / bias_correction_2_sqrt + epsilon) * rate;
         }
     }

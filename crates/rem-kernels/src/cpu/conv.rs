@@ -90,7 +90,7 @@ impl Shape {
         assert!(
             kind != ConvKind::Down
                 || (self.height.is_multiple_of(2) && self.width.is_multiple_of(2)),
-            "only images with even sides are halved: {self:?}"
+            "downsampling needs even sides: {self:?}"
         );
         assert_eq!(inputs, self.inputs(), "input of {self:?}");
         assert_eq!(weights, self.weights(kind), "weight of {self:?}");

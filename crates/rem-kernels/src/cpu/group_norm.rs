@@ -192,17 +192,17 @@ pub fn group_norm_silu_backward(
             .collect()
     };
     for c in 0..channels {
-        d_gamma[c] = sums.iter().map(|sums| sums.along[c]).sum::<f64>() as f32;
-        d_beta[c] = sums.iter().map(|sums| sums.plain[c]).sum::<f64>() as f32;
+        d_gamma[c] = sums.iter().map(|sums| sums.projection_sum[c]).sum::<f64>() as f32;
+        d_beta[c] = sums.iter().map(|sums| sums.sum[c]).sum::<f64>() as f32;
     }
 }
 
 /// Sums over an image's pixels for each channel.
 struct ChannelSums {
     /// Of the gradient of the norm's output.
-    plain: Vec<f64>,
+    sum: Vec<f64>,
     /// Of that gradient times the normed pixel.
-    along: Vec<f64>,
+    projection_sum: Vec<f64>,
 }
 
 /// One image of [`group_norm_silu_backward`].
@@ -222,36 +222,46 @@ fn image_backward(
     let beta = &repeated(beta.iter().copied(), channels);
     let wide = span(channels);
     let mut sums = ChannelSums {
-        plain: vec![0f64; channels],
-        along: vec![0f64; channels],
+        sum: vec![0f64; channels],
+        projection_sum: vec![0f64; channels],
     };
-    let (mut plain, mut along) = (vec![0f32; wide], vec![0f32; wide]);
+    let (mut sum, mut projection_sum) = (vec![0f32; wide], vec![0f32; wide]);
     let block = (BLOCK / wide).max(1) * wide;
     for (x, d) in x.chunks(block).zip(d.chunks_mut(block)) {
-        plain.fill(0.0);
-        along.fill(0.0);
-        silu_backward(isa, x, d, &mean, &slope, beta, &mut plain, &mut along);
-        for (i, (plain, along)) in plain.iter().zip(&along).enumerate() {
+        sum.fill(0.0);
+        projection_sum.fill(0.0);
+        silu_backward(
+            isa,
+            x,
+            d,
+            &mean,
+            &slope,
+            beta,
+            &mut sum,
+            &mut projection_sum,
+        );
+        for (i, (sum, projection_sum)) in sum.iter().zip(&projection_sum).enumerate() {
             let c = i % channels;
-            sums.plain[c] += f64::from(*plain);
-            sums.along[c] += f64::from(*along) * f64::from(scale[c]);
+            sums.sum[c] += f64::from(*sum);
+            sums.projection_sum[c] += f64::from(*projection_sum) * f64::from(scale[c]);
         }
     }
-    // The norm removes a gradient's mean and its component along the normalized group.
+    // The norm removes a gradient's mean and its component projection_sum the normalized group.
     let count = (in_group * x.len() / channels) as f64;
-    let (mut shift, mut pull) = (vec![0f32; channels], vec![0f32; channels]);
+    let (mut shift, mut projection) = (vec![0f32; channels], vec![0f32; channels]);
     for group in (0..channels).step_by(in_group) {
         let of_group = |sums: &[f64]| {
             let weighted = (group..group + in_group).map(|c| sums[c] * f64::from(gamma[c]));
             weighted.sum::<f64>() / count
         };
         let scale = f64::from(scale[group]);
-        shift[group..group + in_group].fill((of_group(&sums.plain) * scale) as f32);
-        pull[group..group + in_group].fill((of_group(&sums.along) * scale * scale) as f32);
+        shift[group..group + in_group].fill((of_group(&sums.sum) * scale) as f32);
+        projection[group..group + in_group]
+            .fill((of_group(&sums.projection_sum) * scale * scale) as f32);
     }
     let shift = repeated(shift.into_iter(), channels);
-    let pull = repeated(pull.into_iter(), channels);
-    norm_backward(isa, x, d, &mean, &slope, &shift, &pull);
+    let projection = repeated(projection.into_iter(), channels);
+    norm_backward(isa, x, d, &mean, &slope, &shift, &projection);
     sums
 }
 
@@ -263,19 +273,19 @@ multiversion! {
         mean: &[f32],
         slope: &[f32],
         beta: &[f32],
-        plain: &mut [f32],
-        along: &mut [f32],
+        sum: &mut [f32],
+        projection_sum: &mut [f32],
     ) {
         let wide = beta.len();
         for (x, d) in x.chunks(wide).zip(d.chunks_mut(wide)) {
             let count = x.len();
             let (d, mean, slope, beta) = (&mut d[..count], &mean[..count], &slope[..count], &beta[..count]);
-            let (plain, along) = (&mut plain[..count], &mut along[..count]);
+            let (sum, projection_sum) = (&mut sum[..count], &mut projection_sum[..count]);
             for c in 0..count {
-                let centred = x[c] - mean[c];
-                d[c] *= math::silu_slope(centred * slope[c] + beta[c]);
-                plain[c] += d[c];
-                along[c] += d[c] * centred;
+                let centered = x[c] - mean[c];
+                d[c] *= math::silu_slope(centered * slope[c] + beta[c]);
+                sum[c] += d[c];
+                projection_sum[c] += d[c] * centered;
             }
         }
     }
@@ -283,14 +293,14 @@ multiversion! {
 
 multiversion! {
     /// Turns the gradient of the norm's output into that of its input.
-    fn norm_backward(x: &[f32], d: &mut [f32], mean: &[f32], slope: &[f32], shift: &[f32], pull: &[f32]) {
+    fn norm_backward(x: &[f32], d: &mut [f32], mean: &[f32], slope: &[f32], shift: &[f32], projection: &[f32]) {
         let wide = mean.len();
         for (x, d) in x.chunks(wide).zip(d.chunks_mut(wide)) {
             let count = x.len();
             let (d, mean, slope) = (&mut d[..count], &mean[..count], &slope[..count]);
-            let (shift, pull) = (&shift[..count], &pull[..count]);
+            let (shift, projection) = (&shift[..count], &projection[..count]);
             for c in 0..count {
-                d[c] = d[c] * slope[c] - shift[c] - (x[c] - mean[c]) * pull[c];
+                d[c] = d[c] * slope[c] - shift[c] - (x[c] - mean[c]) * projection[c];
             }
         }
     }
@@ -407,7 +417,7 @@ mod tests {
             let run = |x: &[f32], gamma: &[f32], beta: &[f32]| {
                 loss(x, gamma, beta, groups, pixels, &weights)
             };
-            // The slope of `run` along one of the numbers.
+            // The slope of `run` projection_sum one of the numbers.
             let slope = |values: &[f32], i: usize, run: &dyn Fn(&[f32]) -> f64| {
                 let mut moved = values.to_vec();
                 moved[i] = values[i] + 0.004;

@@ -18,15 +18,15 @@ pub enum Isa {
 impl Isa {
     /// The processor's best instruction set, limited by `REM_SIMD` (`portable`, `avx2` or `avx512`).
     pub fn selected() -> Self {
-        static LEVEL: OnceLock<Isa> = OnceLock::new();
-        *LEVEL.get_or_init(|| {
+        static SELECTED: OnceLock<Isa> = OnceLock::new();
+        *SELECTED.get_or_init(|| {
             let limit = match std::env::var("REM_SIMD").as_deref() {
                 Ok("portable") => Self::Portable,
                 Ok("avx2") => Self::Avx2,
                 Ok("avx512") => Self::Avx512,
                 Ok(other) => {
                     eprintln!(
-                        "warning: REM_SIMD={other} is none of portable, avx2, avx512: no limit"
+                        "warning: ignored REM_SIMD={other}: expected portable, avx2 or avx512"
                     );
                     Self::Avx512Bf16
                 }

@@ -52,13 +52,13 @@ multiversion! {
         let (mean, scale) = moments(x);
         let count = x.len() as f32;
         let sum = sum_of([dz, gamma], |[d, g]| d * g) / count;
-        let along = sum_of([dz, gamma, x], |[d, g, x]| d * g * (x - mean));
-        let along = along * scale * scale / count;
+        let projection = sum_of([dz, gamma, x], |[d, g, x]| d * g * (x - mean));
+        let projection = projection * scale * scale / count;
         for ((((dz, x), g), dg), db) in dz.iter_mut().zip(x).zip(gamma).zip(d_gamma).zip(d_beta) {
-            let centred = x - mean;
-            *dg += *dz * centred * scale;
+            let centered = x - mean;
+            *dg += *dz * centered * scale;
             *db += *dz;
-            *dz = (*dz * g - sum - centred * along) * scale;
+            *dz = (*dz * g - sum - centered * projection) * scale;
         }
     }
 }
@@ -93,9 +93,9 @@ multiversion! {
             }
             let sum = sum_of([dz], |[d]| d) / count;
             // The mean of d * (x - mean): the sum over d times the mean drops out of d * x.
-            let along = (sum_of([dz, x], |[d, x]| d * x) / count - sum * mean) * scale * scale;
+            let projection = (sum_of([dz, x], |[d, x]| d * x) / count - sum * mean) * scale * scale;
             for (dz, x) in dz.iter_mut().zip(x) {
-                *dz = (*dz - sum - (x - mean) * along) * scale;
+                *dz = (*dz - sum - (x - mean) * projection) * scale;
             }
         }
     }

@@ -116,7 +116,7 @@ mod tests {
             assert_eq!(
                 class(size),
                 (number, size),
-                "a block goes back where it came from"
+                "a freed block has its original size class"
             );
             assert!(number >= last, "{lines}");
             last = number;

@@ -170,7 +170,7 @@ fn finish_rows(
     }
 }
 
-/// Sums over blocks of rows, totalled in the order of the blocks.
+/// Sums over blocks of rows, added in the order of the blocks.
 struct BlockSums {
     width: usize,
     blocks: Mutex<Vec<(usize, Vec<f32>)>>,

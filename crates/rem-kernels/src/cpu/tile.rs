@@ -208,7 +208,7 @@ impl Tile for Bf16Avx512 {
             avx512::convert(from, to);
         }
         #[cfg(not(target_arch = "x86_64"))]
-        unreachable!("chosen on x86-64 alone: {} {}", from.len(), to.len());
+        unreachable!("only selected on x86-64: {} {}", from.len(), to.len());
     }
     fn interleave(self, rows: &[&[f32]], to: &mut [u16]) {
         match rows {
@@ -232,7 +232,7 @@ impl Tile for Bf16Avx512 {
             avx512::run_bf16(job);
         }
         #[cfg(not(target_arch = "x86_64"))]
-        unreachable!("chosen on x86-64 alone: {}", job.rows);
+        unreachable!("only selected on x86-64: {}", job.rows);
     }
 }
 

@@ -246,7 +246,7 @@ impl Retention {
         }
     }
 
-    /// The outputs from a state, and what was computed on the way; the last state only if wanted.
+    /// The outputs from a state, and the intermediate results; with the last state if `last_state`.
     fn forward_from(
         &self,
         inputs: &[FlexTensor; 13],

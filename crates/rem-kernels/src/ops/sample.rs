@@ -45,7 +45,7 @@ pub(super) fn reference<B: Backend>(logits: FloatTensor<B>, draws: FloatTensor<B
     let (rows, classes) = (shape[0], shape[1]);
     let settings = get_or_init_device_settings::<B>(&logits.device());
     let cumulative = Primitive::<B>(B::float_cumsum(B::softmax(logits, 1), 1));
-    // Rounding may leave the last sum beside 1: scale draws by it, so that no class of zero probability is taken.
+    // The last sum may differ from 1 by rounding. Scale draws by it, so that impossible classes are never sampled.
     let total = cumulative.clone().narrow(1, classes - 1, 1);
     let threshold = (Primitive::<B>(draws).reshape([rows, 1]) * total).expand([rows, classes]);
     let below = B::float_lower_equal(cumulative.0, threshold.0, settings.bool_dtype);

@@ -56,7 +56,7 @@ pub fn page(report: &Report) -> String {
                     }
                 }
                 footer {
-                    p { "Written by " code { "rem report" } ", version " (env!("CARGO_PKG_VERSION")) ". The folders next to this page contain its figures (SVG, PNG) and tables (Markdown, LaTeX, CSV)." }
+                    p { "Written by " code { "rem report" } ", version " (env!("CARGO_PKG_VERSION")) ". The directories next to this page contain its figures (SVG, PNG) and tables (Markdown, LaTeX, CSV)." }
                 }
             }
         }

@@ -37,7 +37,7 @@ impl Run<'_> {
             "frame_size": 64, "frame_skip": 4, "sticky_actions": 0.0, "max_noops_train": 30,
             "max_noops_test": 1, "ale_version": "0.12.1", "end_on_life_loss_train": true,
             "end_on_life_loss_test": false, "max_steps_train": 20000, "max_steps_test": 108000,
-            "rewards_in_scores": "as the game gives them", "rewards_in_world_model": "sign",
+            "rewards_in_scores": "unclipped", "rewards_in_world_model": "sign",
             "evaluation_temperature": 0.5, "final_episodes": 100, "environment_steps": 100000,
             "perceptual_loss": true, "perceptual_crc32": 7, "random_player": 0.25,
             "scripted_player": null, "baseline_episodes": 200,
@@ -49,7 +49,7 @@ impl Run<'_> {
     }
 }
 
-/// A folder `ours` with three seeds of three games of the benchmark, one of them not finished, and two runs of `catch`.
+/// A directory `ours` with three seeds of three games of the benchmark, one of them not finished, and two runs of `catch`.
 pub fn runs(place: &Path) -> PathBuf {
     let dir = place.join("ours");
     for (game, human) in [("pong", 14.6), ("boxing", 12.1), ("ms_pacman", 6951.6)] {

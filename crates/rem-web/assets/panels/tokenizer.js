@@ -28,7 +28,7 @@ export function tokenizerPanel(state) {
 
 function codebookSection(state) {
   const codes = h("div", {});
-  const reload = h("button", { type: "button", hidden: true, onclick: () => load() });
+  const reload = h("button", { type: "button", hidden: true, onclick: () => load() }, "Update");
   const element = h("div", {}, codes, reload);
   let loaded = null;
 
@@ -57,7 +57,7 @@ function codebookSection(state) {
         codes.replaceChildren(h("p", { class: "muted" }, "Loading the codebook…"));
         load();
       } else if (lastCheckpoint() !== loaded) {
-        // Not automatic: inference takes processor time from a training on the same machine.
+        // Not automatic: inference slows down training on the same machine.
         reload.textContent = `Update to epoch ${lastCheckpoint()}`;
         reload.hidden = false;
       }

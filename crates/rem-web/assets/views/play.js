@@ -261,7 +261,7 @@ class PlaySession {
   }
 
   async runLoop() {
-    // A paused loop may still wait for its next step. It must not continue beside this one.
+    // A paused loop may still wait for its next step. It must not run concurrently with this one.
     const loop = ++this.loops;
     this.running = true;
     this.runButton.firstChild.textContent = "❚❚ Pause";

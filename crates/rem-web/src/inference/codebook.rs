@@ -85,8 +85,8 @@ mod tests {
         let frames = [frame([10, 20, 30, 40]), frame([50, 60, 70, 80])];
         let tokens = [0, 1, 0, 1, 0, 1, 1, 1];
         let patches = mean_patches(&frames, &tokens, 2, &[3, 5, 0]);
-        let grey: Vec<u8> = patches.into_iter().step_by(3).collect();
-        assert_eq!(grey, [30, 54, 0]);
+        let gray: Vec<u8> = patches.into_iter().step_by(3).collect();
+        assert_eq!(gray, [30, 54, 0]);
         assert!(mean_patches(&[], &[], 2, &[0]).is_empty());
     }
 }

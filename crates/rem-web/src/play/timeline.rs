@@ -141,7 +141,7 @@ impl<'a> Timeline<'a> {
             actions: steps.iter().map(|node| node.action.unwrap_or(0)).collect(),
             rewards: steps.iter().map(|node| node.reward).collect(),
             outcomes: steps.iter().map(|node| node.outcome).collect(),
-            dreamt: path.iter().map(|node| node.imagined).collect(),
+            imagined: path.iter().map(|node| node.imagined).collect(),
         })
     }
 }
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(episode.actions, [2, 3]);
         assert_eq!(episode.frames.len(), 3);
         assert_eq!(episode.outcome(), Outcome::Truncated);
-        assert_eq!(episode.dreamt, [false, true, true]);
+        assert_eq!(episode.imagined, [false, true, true]);
         let bytes = episode.to_npz();
         assert_eq!(Episode::from_npz(&bytes).unwrap(), episode);
     }

@@ -1,4 +1,4 @@
-//! Access to the files of a run directory. Names and symbolic links that lead out of it are refused.
+//! Access to the files of a run directory. Names and symbolic links that lead out of it are rejected.
 
 use std::path::{Path, PathBuf};
 
@@ -69,7 +69,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_out_of_a_run_are_refused() {
+    fn links_out_of_a_run_are_rejected() {
         use std::os::unix::fs::symlink;
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("run");

@@ -13,17 +13,17 @@ pub struct ActorCritic {
     pub inputs: ControllerInputs,
     /// Width of the LSTM.
     pub lstm_dim: usize,
-    /// Replay steps that warm the LSTM before a rollout.
+    /// Replay steps that warm up the LSTM before a rollout.
     pub burn_in: usize,
-    /// γ.
+    /// Discount factor γ of the λ-returns.
     pub discount: f64,
     /// λ of the λ-returns.
     pub lambda: f64,
     /// Weight of the entropy bonus.
     pub entropy_weight: f64,
-    /// Whether steps after an imagined termination carry no loss.
+    /// Whether steps after an imagined termination are masked out of the losses.
     pub mask_after_termination: bool,
-    /// Value of a terminal state in the controller's returns; negative where termination is a lost life.
+    /// Value of a terminal state in λ-returns; a negative value penalizes lost lives.
     pub terminal_value: f64,
     /// When and how the controller is trained.
     pub optimizer: OptimizerConfig,

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Frame sizes in pixels: whole pixels per cell of the built-in games, and what the tokenizer can halve down.
+/// Supported frame sizes in pixels: multiples of the 8x8 board of the built-in games that can be downsampled.
 pub const FRAME_SIZES: &[usize] = &[32, 64];
 
-/// Whether an environment serves training or test episodes.
+/// Whether episodes are for training or for evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnvMode {
     /// Episodes that the agent learns from.
@@ -46,7 +46,7 @@ pub struct EnvConfig {
     pub frame_size: usize,
     /// Whether a lost life ends an episode.
     pub end_on_life_loss: TrainTest<bool>,
-    /// Raw frames of an episode before it is truncated.
+    /// Steps before an episode is truncated: raw frames of Atari games, steps of built-in games.
     pub max_steps: TrainTest<u32>,
     /// Settings that only Atari games read.
     pub atari: Atari,

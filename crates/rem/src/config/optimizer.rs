@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OptimizerConfig {
-    /// Epochs before the component starts to learn.
+    /// Epochs before training of the component starts.
     pub start_after: u32,
-    /// Last epoch in which it learns; 0 means the last of the run.
+    /// Last epoch in which the component is trained; 0 means the last of the run.
     pub stop_after: u32,
     /// Optimizer steps per epoch.
     pub steps_per_epoch: usize,
@@ -17,11 +17,11 @@ pub struct OptimizerConfig {
     pub batch_size: usize,
     /// Learning rate of the first epoch.
     pub learning_rate: f64,
-    /// Fraction of the learning rate in the component's last epoch, reached linearly; 1 keeps it constant.
+    /// Fraction of the learning rate left in the component's last epoch, by linear decay; 1 keeps it constant.
     pub final_lr_fraction: f64,
     /// AdamW's weight decay.
     pub weight_decay: f64,
-    /// Largest global norm of the gradients; larger ones are scaled down to it.
+    /// Maximum global gradient norm; larger gradients are scaled down to it.
     pub max_grad_norm: f64,
 }
 

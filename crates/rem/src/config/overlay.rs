@@ -20,8 +20,8 @@ const TYPE: &str = "type";
 /// Settings of single games with any preset.
 const GAME_SETTINGS: &str = include_str!("../../../../configs/games.toml");
 
-/// The base preset with the named ones (`a` or `a,b,…`) merged into it in turn, and the settings of single games by
-/// their names. The first preset brings what it extends; the others extend those named before them.
+/// Merges the named presets (`a` or `a,b,…`) into the base preset, in order. Also returns the settings of single games.
+/// Only the first preset loads what it extends; later presets override earlier ones.
 pub(super) fn preset(names: &str) -> Result<(Table, Table)> {
     let mut layers = Vec::new();
     for (i, name) in names.split(',').enumerate() {
@@ -50,7 +50,7 @@ pub(super) fn preset(names: &str) -> Result<(Table, Table)> {
     Ok((table, games))
 }
 
-/// The settings of one game. Each game is taken out of `games` once, so that a cycle of `extends` ends.
+/// The settings of one game. Removes each visited game from `games`, so a cycle of `extends` terminates.
 pub(super) fn of_game(games: &mut Table, game: &str) -> Table {
     let Some(Value::Table(mut own)) = games.remove(game) else {
         return Table::new();
@@ -64,7 +64,7 @@ pub(super) fn of_game(games: &mut Table, game: &str) -> Table {
     settings
 }
 
-/// One preset as it was written.
+/// Parses one preset, without what it extends.
 fn parsed(name: &str) -> Result<Table> {
     let text = PRESETS.iter().find(|(n, _)| *n == name).map(|(_, t)| *t);
     let text = text.ok_or_else(|| {
@@ -102,7 +102,7 @@ pub(super) fn complete_variants(table: &mut Table) {
     complete::<ControllerInputs>(table, &["actor_critic", "inputs"]);
 }
 
-/// A table that is no valid variant stays as it is; deserialising the config reports it.
+/// Leaves an invalid table unchanged; deserializing the config reports it.
 fn complete<T: Serialize + DeserializeOwned>(table: &mut Table, path: &[&str]) {
     let [first, rest @ ..] = path else { return };
     match (table.get_mut(*first), rest) {
@@ -153,7 +153,7 @@ pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
     Ok(())
 }
 
-/// Makes a table that of a variant; its other keys are dropped if that is another one.
+/// Sets the variant of a table. Removes the keys of another variant.
 fn choose(variant: &mut Table, name: &str) {
     if variant.get(TYPE).and_then(Value::as_str) != Some(name) {
         variant.clear();
@@ -161,7 +161,7 @@ fn choose(variant: &mut Table, name: &str) {
     }
 }
 
-/// The error of a key that is not in `table`, which lies under `parents`.
+/// The error for a key that is missing from `table`, the section at `parents`.
 fn unknown_key(key: &str, parents: &[&str], table: &Table) -> ConfigError {
     if let Some(new) = renamed::new_name(key) {
         return renamed::error(key, &new);

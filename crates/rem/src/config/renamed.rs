@@ -1,10 +1,10 @@
-//! Keys of format 1 and their names today.
+//! Config keys of format 1 and their new names.
 
 use toml::{Table, Value};
 
 use super::{ConfigError, FORMAT, Result};
 
-/// Old key, new key. A value that was renamed too stands behind the new key.
+/// Old and new name of each renamed key.
 const RENAMED: &[(&str, &str)] = &[
     ("collect.hold", "collect.random_action_repeat"),
     ("tokenizer.sight", "tokenizer.encoder.type"),
@@ -50,7 +50,21 @@ const RENAMED_OF_OPTIMIZERS: &[(&str, &str)] = &[
     ("clip", "max_grad_norm"),
 ];
 
-/// Today's name of a key of format 1, with what lies below it.
+/// Old and new name of each renamed value, with its old key.
+const RENAMED_VALUES: &[(&str, &str, &str)] = &[
+    ("tokenizer.sight", "wide", "cnn"),
+    ("tokenizer.sight", "narrow", "whitened_patches"),
+    (
+        "actor_critic.burn_in_inputs",
+        "observations_and_actions",
+        "true",
+    ),
+    ("actor_critic.burn_in_inputs", "observations", "false"),
+    ("actor_critic.after_end", "keep", "false"),
+    ("actor_critic.after_end", "ignore", "true"),
+];
+
+/// The new name of a key of format 1, or of a key below it.
 pub(super) fn new_name(key: &str) -> Option<String> {
     let of_optimizer = |tail: &str| {
         let renamed = RENAMED_OF_OPTIMIZERS.iter().find(|(old, _)| *old == tail);
@@ -69,16 +83,21 @@ pub(super) fn new_name(key: &str) -> Option<String> {
     })
 }
 
-/// The error of an old key.
+/// The error for a renamed key.
 pub(super) fn error(old: &str, new: &str) -> ConfigError {
-    ConfigError::new(
-        format!("config key `{old}` was renamed to `{new}`"),
-        "CHANGELOG.md lists all renamed keys",
-    )
+    let values: Vec<String> = (RENAMED_VALUES.iter())
+        .filter(|(key, ..)| *key == old)
+        .map(|(_, old, new)| format!("`{old}` is now `{new}`"))
+        .collect();
+    let hint = match values.is_empty() {
+        true => "CHANGELOG.md lists all renamed keys".to_string(),
+        false => values.join(", "),
+    };
+    ConfigError::new(format!("config key `{old}` was renamed to `{new}`"), hint)
 }
 
-/// Refuses a config of another format; of format 1, names a key and its new name.
-pub(super) fn refuse_old_keys(table: &Table) -> Result<()> {
+/// Rejects a config of another format. For format 1, the error names an old key and its new name.
+pub(super) fn reject_old_format(table: &Table) -> Result<()> {
     let format = table.get("format").and_then(Value::as_integer);
     match format {
         Some(format) if format == i64::from(FORMAT) => Ok(()),
@@ -110,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_renamed_key_exists_today() {
+    fn every_new_key_exists() {
         let config = Config::load("atari100k", &[]).unwrap().to_toml();
         let table: Table = config.parse().unwrap();
         let exists = |key: &str| {
@@ -133,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn old_keys_are_refused_with_their_new_names() {
+    fn errors_for_old_keys_name_the_new_keys() {
         let set = ["world_model.optimise.clip=3".to_string()];
         let error = Config::load("quick", &set).unwrap_err().to_string();
         assert!(
@@ -143,6 +162,8 @@ mod tests {
         let old = "[collect]\nhold = 3\n";
         let error = Config::from_toml(old, &[]).unwrap_err().to_string();
         assert!(error.contains("`collect.random_action_repeat`"), "{error}");
+        let error = Config::load("quick", &["tokenizer.sight=narrow".into()]).unwrap_err();
+        assert!(error.hint().contains("`whitened_patches`"), "{error}");
         let newer = "format = 3\n";
         let error = Config::from_toml(newer, &[]).unwrap_err().to_string();
         assert!(error.contains("format 3"), "{error}");

@@ -1,4 +1,4 @@
-//! Presets, overrides, and what is refused.
+//! Presets, overrides and validation.
 
 use super::*;
 
@@ -8,7 +8,7 @@ const CNN: Encoder = Encoder::Cnn {
 };
 
 #[test]
-fn every_preset_loads_and_survives_a_round_trip() {
+fn every_preset_round_trips_through_toml() {
     for (name, _) in PRESETS {
         let config = Config::load(name, &[]).unwrap();
         assert_eq!(
@@ -20,7 +20,7 @@ fn every_preset_loads_and_survives_a_round_trip() {
 }
 
 #[test]
-fn atari100k_is_the_papers_tables() {
+fn atari100k_matches_the_papers_tables() {
     let c = Config::load("atari100k", &[]).unwrap();
     assert_eq!(c.tokens_per_obs(), 64);
     assert_eq!(c.rollout_steps(), 9);
@@ -57,13 +57,13 @@ fn overrides_change_values_of_any_depth() {
 }
 
 #[test]
-fn presets_lie_over_those_they_name_or_those_named_before_them() {
+fn the_first_preset_extends_its_base_and_later_presets_override_it() {
     let none = Config::load("ablation-none", &[]).unwrap();
     assert_eq!(none, Config::load("quick", &[]).unwrap());
     let no_pop = Config::load("ablation-no-pop", &[]).unwrap();
     let set = ["world_model.architecture=retnet".to_string()];
     assert_eq!(no_pop, Config::load("ablation-none", &set).unwrap());
-    // Over another preset an ablation brings nothing but itself.
+    // On another preset, an ablation changes only its own keys.
     let paper = Config::load("atari100k,ablation-no-pop", &[]).unwrap();
     assert_eq!(paper, Config::load("atari100k", &set).unwrap());
     let two = Config::load("quick,ablation-no-pop,ablation-separate-embeddings", &[]).unwrap();
@@ -77,16 +77,16 @@ fn presets_lie_over_those_they_name_or_those_named_before_them() {
     }
 }
 
-/// A preset has settings of single games with it; `games.toml` has those with any preset.
+/// Settings of single games are in presets and, for all presets, in `games.toml`.
 #[test]
-fn games_have_their_own_settings() {
+fn game_settings_override_presets_and_yield_to_overrides() {
     let of = |preset: &str, set: &[&str]| {
         let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
         Config::load(preset, &set).unwrap()
     };
     let encoder = |preset, game: &str| of(preset, &[&format!("env.game={game}")]).tokenizer.encoder;
     assert_eq!(encoder("atari-laptop", "breakout"), PATCHES);
-    // However it is spelled.
+    // In any spelling.
     assert_eq!(encoder("atari-laptop", "Breakout"), PATCHES);
     assert_eq!(encoder("atari-laptop", "boxing"), CNN);
     assert_eq!(encoder("atari100k", "breakout"), CNN);
@@ -95,7 +95,7 @@ fn games_have_their_own_settings() {
         let freeway = of(preset, &["env.game=freeway"]);
         assert_eq!(freeway.collect.temperature, 0.01, "{preset}");
     }
-    // Pong needs what Breakout needs, but for what it says itself.
+    // Pong extends Breakout.
     let [breakout, pong] = ["breakout", "pong"].map(|game| {
         let game = format!("env.game={game}");
         of("atari-laptop", &[&game])
@@ -108,7 +108,7 @@ fn games_have_their_own_settings() {
         pong.actor_critic.terminal_value,
     );
     assert_eq!(ends, (-0.5, 0.0));
-    // What is set by hand wins.
+    // Overrides win.
     let set = ["env.game=breakout", "tokenizer.vocabulary=99"];
     assert_eq!(of("atari-laptop", &set).tokenizer.vocabulary, 99);
 }
@@ -151,7 +151,7 @@ fn a_chosen_variant_has_its_defaults() {
 }
 
 #[test]
-fn mistakes_are_named_with_a_hint() {
+fn invalid_settings_are_errors_that_name_the_key() {
     let cases = [
         (
             "tokenizer.vocabulry=3",
@@ -186,7 +186,7 @@ fn mistakes_are_named_with_a_hint() {
         ("seed", "is not of the form key=value"),
         (
             "world_model.architecture=lstm",
-            "`world_model.architecture`",
+            "`world_model.architecture.type`",
         ),
     ];
     for (assignment, part) in cases {
@@ -204,7 +204,7 @@ fn mistakes_are_named_with_a_hint() {
 }
 
 #[test]
-fn learning_rates_are_constant_or_fall_linearly() {
+fn learning_rates_are_constant_or_decay_linearly() {
     let mut settings = Config::load("atari100k", &[])
         .unwrap()
         .world_model
@@ -220,10 +220,10 @@ fn learning_rates_are_constant_or_fall_linearly() {
     close(settings.learning_rate_in(5, 25), 0.5);
     close(settings.learning_rate_in(15, 25), 0.3);
     close(settings.learning_rate_in(25, 25), 0.1);
-    // The last epoch is the one in which the component stops, where that comes first.
+    // The decay ends at `stop_after`.
     settings.stop_after = 15;
     close(settings.learning_rate_in(10, 25), 0.3);
     close(settings.learning_rate_in(15, 25), 0.1);
-    // Where there is one epoch only, nothing falls.
+    // A single epoch has no decay.
     close(settings.learning_rate_in(5, 5), 0.5);
 }

@@ -68,7 +68,7 @@ pub enum Reconstruction {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Perceptual {
-    /// On if `rem import lpips` has been run.
+    /// On if the LPIPS weights were imported with `rem import lpips`.
     Auto,
     /// Off.
     Off,

@@ -55,7 +55,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
 
         (2..=65536).contains(&t.vocabulary) => "tokenizer.vocabulary", t.vocabulary, "must be 2 to 65536";
         t.embedding > 0 && t.embedding % 4 == 0 => "tokenizer.embedding", t.embedding, "must be a multiple of 4";
-        t.channels > 0 && t.channels % 8 == 0 => "tokenizer.channels", t.channels, "must be a multiple of 8, the groups of a norm";
+        t.channels > 0 && t.channels % 8 == 0 => "tokenizer.channels", t.channels, "must be a multiple of 8, the number of norm groups";
         (1..=4).contains(&t.downsamplings) => "tokenizer.downsamplings", t.downsamplings, "must be 1 to 4";
         t.reconstruction_weight > 0.0 => "tokenizer.reconstruction_weight", t.reconstruction_weight, "must be above 0";
         t.dead_code_reset_after as usize <= t.optimizer.steps_per_epoch => "tokenizer.dead_code_reset_after", t.dead_code_reset_after,
@@ -63,17 +63,17 @@ pub(super) fn validate(c: &Config) -> Result<()> {
 
         w.layers > 0 => "world_model.layers", w.layers, "must be at least 1";
         w.heads > 0 && t.embedding % (2 * w.heads.max(1)) == 0 => "world_model.heads", w.heads,
-            "must divide tokenizer.embedding into even parts";
+            "must divide tokenizer.embedding into parts of even size";
         w.feed_forward > 0 => "world_model.feed_forward", w.feed_forward, "must be at least 1";
         (0.0..1.0).contains(&w.dropout) => "world_model.dropout", w.dropout, "must be in [0, 1)";
         w.context >= 1 && w.context < c.train.horizon => "world_model.context", w.context,
             "must be at least 1 and below train.horizon";
         w.loss_start <= w.context => "world_model.loss_start", w.loss_start,
-            "must be at most world_model.context, or 0 for just that";
+            "must be at most world_model.context; 0 means the first observation after it";
 
         a.lstm_dim > 0 => "actor_critic.lstm_dim", a.lstm_dim, "must be at least 1";
         a.burn_in >= 1 && a.burn_in + 1 >= w.context => "actor_critic.burn_in", a.burn_in,
-            "must be at least 1 and reach back over world_model.context";
+            "must be at least 1 and at least world_model.context - 1";
         unit.contains(&w.weight_averaging) => "world_model.weight_averaging", w.weight_averaging, "must be in [0, 1]";
         unit.contains(&a.discount) => "actor_critic.discount", a.discount, "must be in [0, 1]";
         unit.contains(&a.lambda) => "actor_critic.lambda", a.lambda, "must be in [0, 1]";

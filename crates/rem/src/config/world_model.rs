@@ -1,4 +1,4 @@
-//! Settings of the world model, its ablations among them.
+//! Settings of the world model and its ablations.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,7 +27,7 @@ pub struct WorldModel {
     pub loss_start: usize,
     /// Activation of the feed-forward sublayer.
     pub activation: Activation,
-    /// How rewards are modelled.
+    /// How rewards are modeled.
     pub rewards: Rewards,
     /// First step of a segment with a loss on rewards and ends.
     pub reward_loss_start: RewardLossStart,
@@ -141,7 +141,7 @@ impl Architecture {
         }
     }
 
-    /// Decay rates and rotary base, where there is retention.
+    /// Decay rates and rotary base; `None` without retention.
     pub fn retention(&self) -> Option<(Decay, f64)> {
         match *self {
             Self::Pop {
@@ -187,7 +187,7 @@ pub enum Activation {
     Gelu,
 }
 
-/// How rewards are modelled.
+/// How rewards are modeled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -6,7 +6,7 @@
 //! | `actions` | u8 `[t]` | the action taken in each frame |
 //! | `rewards` | f32 `[t]` | the reward of each action |
 //! | `outcomes` | u8 `[t]` | 0 running, 1 terminated, 2 truncated |
-//! | `dreamt` | u8 `[n]` | 1 for a frame that a world model generated |
+//! | `imagined` | u8 `[n]` | 1 for a frame that a world model generated |
 //! | `game` | bytes `[]` | the name of the game |
 //! | `action_names` | bytes `[actions]` | the names of the actions |
 
@@ -40,7 +40,7 @@ pub struct Episode {
     /// The outcome of each action.
     pub outcomes: Vec<Outcome>,
     /// For each frame, whether a world model generated it.
-    pub dreamt: Vec<bool>,
+    pub imagined: Vec<bool>,
 }
 
 impl Episode {
@@ -68,9 +68,9 @@ impl Episode {
     /// The caption of a frame: step, return so far, action, and whether the frame is imagined.
     fn caption(&self, step: usize) -> String {
         let total: f32 = self.rewards[..step.min(self.steps())].iter().sum();
-        let dreamt = if self.dreamt[step] { "  dream" } else { "" };
+        let imagined = if self.imagined[step] { "  dream" } else { "" };
         let action = self.action_name(step).unwrap_or("");
-        format!("step {step}  return {total}  {action}{dreamt}")
+        format!("step {step}  return {total}  {action}{imagined}")
     }
 
     /// The last `frames` frames.
@@ -84,7 +84,7 @@ impl Episode {
             actions: self.actions[cut..].to_vec(),
             rewards: self.rewards[cut..].to_vec(),
             outcomes: self.outcomes[cut..].to_vec(),
-            dreamt: self.dreamt[cut..].to_vec(),
+            imagined: self.imagined[cut..].to_vec(),
         }
     }
 
@@ -107,7 +107,7 @@ impl Episode {
         let (n, size) = (self.frames.len(), self.size);
         let outcomes = self.outcomes.iter().map(|o| outcome_to_byte(*o)).collect();
         let rewards = self.rewards.iter().flat_map(|r| r.to_le_bytes()).collect();
-        let dreamt = self.dreamt.iter().map(|d| u8::from(*d)).collect();
+        let imagined = self.imagined.iter().map(|d| u8::from(*d)).collect();
         let (steps, n_rewards, n_outcomes) =
             (self.steps(), self.rewards.len(), self.outcomes.len());
         npz::write(&[
@@ -118,7 +118,7 @@ impl Episode {
             ("actions", Npy::bytes(vec![steps], self.actions.clone())),
             ("rewards", Npy::new("<f4", vec![n_rewards], rewards)),
             ("outcomes", Npy::bytes(vec![n_outcomes], outcomes)),
-            ("dreamt", Npy::bytes(vec![self.dreamt.len()], dreamt)),
+            ("imagined", Npy::bytes(vec![self.imagined.len()], imagined)),
             ("game", Npy::text(&self.game)),
             ("action_names", Npy::texts(&self.action_names)),
         ])
@@ -175,10 +175,10 @@ impl Episode {
         let outcomes = file.take("outcomes", "|u1")?.bytes.into_iter();
         let outcomes: Option<Vec<Outcome>> = outcomes.map(outcome_from_byte).collect();
         let outcomes = outcomes.ok_or("`outcomes` holds an unknown value")?;
-        let dreamt = file.take("dreamt", "|u1")?.bytes;
+        let imagined = file.take("imagined", "|u1")?.bytes;
         let steps = actions.len();
         let fits = n == steps || n == steps + 1;
-        if !fits || rewards.len() != steps || outcomes.len() != steps || dreamt.len() != n {
+        if !fits || rewards.len() != steps || outcomes.len() != steps || imagined.len() != n {
             return Err("the lengths of the arrays do not match".into());
         }
         if !rewards.iter().all(|reward| reward.is_finite()) {
@@ -192,7 +192,7 @@ impl Episode {
             actions,
             rewards,
             outcomes,
-            dreamt: dreamt.into_iter().map(|d| d != 0).collect(),
+            imagined: imagined.into_iter().map(|d| d != 0).collect(),
         })
     }
 }
@@ -210,7 +210,7 @@ mod tests {
             actions: vec![1, 2],
             rewards: vec![0.0, -1.5],
             outcomes: vec![Outcome::Running, Outcome::Terminated],
-            dreamt: vec![false, true, true],
+            imagined: vec![false, true, true],
         }
     }
 

@@ -89,11 +89,11 @@ impl Atari {
             },
         )?;
         let bytes = settings.size * settings.size * 3;
-        let colour = |[r, g, b]: [u8; 3]| [i32::from(r), i32::from(g), i32::from(b), 0];
+        let color = |[r, g, b]: [u8; 3]| [i32::from(r), i32::from(g), i32::from(b), 0];
         Ok(Self {
             settings,
             names: ale.actions().iter().map(|action| action.name()).collect(),
-            palette: Box::new(ale.palette().map(colour)),
+            palette: Box::new(ale.palette().map(color)),
             resize: Resize::new(ale.height(), ale.width(), settings.size),
             pair: [vec![0; bytes], vec![0; bytes]],
             frame: vec![0; bytes],

@@ -30,7 +30,7 @@ pub enum EnvError {
         reason: String,
     },
     /// The program was built without the feature `atari`.
-    #[error("`{game}` is an Atari game, and this program was built without them")]
+    #[error("`{game}` is an Atari game, but `rem` was built without Atari support")]
     WithoutAtari {
         /// The game.
         game: &'static str,

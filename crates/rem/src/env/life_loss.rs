@@ -1,4 +1,4 @@
-//! [`LifeLoss`]: one episode per life, as in the training of the Atari benchmark.
+//! [`LifeLoss`]: one episode per life, as in training on the Atari benchmark.
 
 use serde::{Deserialize, Serialize};
 

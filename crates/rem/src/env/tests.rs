@@ -81,7 +81,7 @@ fn frame_sizes_differ_only_in_scale() {
             assert_eq!(env.frame_size(), size);
             rollout(&mut env, &mut ChaCha8Rng::seed_from_u64(4), 100)
         };
-        // Frames consist of 8x8 cells of one colour.
+        // Frames consist of 8x8 cells of one color.
         let cells = |frame: &[u8], size: usize| -> Vec<u8> {
             assert_eq!(frame.len(), size * size * 3);
             let at = |i: usize| (i / 8 * size + i % 8) * size / 8;

@@ -9,7 +9,7 @@ use rem_run::files::{failed, write_atomic};
 use super::font;
 
 /// Red, green, blue.
-pub(super) type Colour = [u8; 3];
+pub(super) type Color = [u8; 3];
 
 /// Scale of the font in labels and captions.
 pub(super) const FONT_SCALE: usize = 2;
@@ -26,19 +26,19 @@ pub struct Canvas {
 }
 
 impl Canvas {
-    /// An image of one colour.
-    pub(super) fn new(width: usize, height: usize, colour: Colour) -> Self {
-        let rgb = colour.repeat(width * height);
+    /// An image of one color.
+    pub(super) fn new(width: usize, height: usize, color: Color) -> Self {
+        let rgb = color.repeat(width * height);
         Self { width, height, rgb }
     }
 
     /// Fills a rectangle, clipped to the image.
-    fn fill(&mut self, x: usize, y: usize, width: usize, height: usize, colour: Colour) {
+    fn fill(&mut self, x: usize, y: usize, width: usize, height: usize, color: Color) {
         let right = (x + width).min(self.width);
         for row in y..(y + height).min(self.height) {
             for column in x..right {
                 let at = (row * self.width + column) * 3;
-                self.rgb[at..at + 3].copy_from_slice(&colour);
+                self.rgb[at..at + 3].copy_from_slice(&color);
             }
         }
     }
@@ -57,8 +57,8 @@ impl Canvas {
     }
 
     /// Draws a line of text with its upper left corner at (x, y).
-    pub(super) fn text(&mut self, x: usize, y: usize, text: &str, colour: Colour) {
-        self.text_scaled(x, y, text, colour, FONT_SCALE);
+    pub(super) fn text(&mut self, x: usize, y: usize, text: &str, color: Color) {
+        self.text_scaled(x, y, text, color, FONT_SCALE);
     }
 
     /// Draws a line of text in a font enlarged by `font_scale`.
@@ -67,7 +67,7 @@ impl Canvas {
         x: usize,
         y: usize,
         text: &str,
-        colour: Colour,
+        color: Color,
         font_scale: usize,
     ) {
         for (i, character) in text.chars().enumerate() {
@@ -76,7 +76,7 @@ impl Canvas {
                 for column in 0..font::GLYPH_WIDTH {
                     if font::has_ink(character, column, row) {
                         let (x, y) = (left + column * font_scale, y + row * font_scale);
-                        self.fill(x, y, font_scale, font_scale, colour);
+                        self.fill(x, y, font_scale, font_scale, color);
                     }
                 }
             }

@@ -13,13 +13,13 @@ fn frame(size: usize, seed: u8) -> Vec<u8> {
         .collect()
 }
 
-fn pixel(canvas: &Canvas, x: usize, y: usize) -> Colour {
+fn pixel(canvas: &Canvas, x: usize, y: usize) -> Color {
     canvas.rgb.as_chunks::<3>().0[y * canvas.width + x]
 }
 
-fn count(canvas: &Canvas, colour: Colour) -> usize {
+fn count(canvas: &Canvas, color: Color) -> usize {
     let pixels = canvas.rgb.as_chunks::<3>().0;
-    pixels.iter().filter(|pixel| **pixel == colour).count()
+    pixels.iter().filter(|pixel| **pixel == color).count()
 }
 
 fn read_gif(path: &Path) -> Vec<(RgbImage, u32)> {
@@ -60,17 +60,17 @@ fn a_png_decodes_to_the_same_pixels() {
 }
 
 #[test]
-fn a_gif_of_at_most_256_colours_is_exact() {
+fn a_gif_of_at_most_256_colors_is_exact() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("episode.gif");
-    let frames: Vec<Vec<u8>> = (0..5).map(|seed| frame(15, seed)).collect(); // 225 colours + background + text
+    let frames: Vec<Vec<u8>> = (0..5).map(|seed| frame(15, seed)).collect(); // 225 colors + background + text
     let canvases: Vec<_> = episode_frames(15, &frames, |i| format!("step {i}")).collect();
     save_gif(&path, &canvases, 70).unwrap();
     let read = read_gif(&path);
     assert_eq!(read.len(), 5);
     for ((image, delay), canvas) in read.into_iter().zip(&canvases) {
         assert_eq!(delay, 70);
-        assert!(image.into_raw() == canvas.rgb, "colours changed");
+        assert!(image.into_raw() == canvas.rgb, "colors changed");
     }
     let bytes = std::fs::read(&path).unwrap();
     let forever = b"NETSCAPE2.0\x03\x01\x00\x00\x00";
@@ -78,12 +78,12 @@ fn a_gif_of_at_most_256_colours_is_exact() {
 }
 
 #[test]
-fn a_gif_of_more_colours_is_close_to_the_original() {
+fn a_gif_of_more_colors_is_close_to_the_original() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("many.gif");
     let gradient: Vec<u8> = (0..64usize * 64)
         .flat_map(|i| [(i / 64 * 2) as u8, (i % 64 * 2) as u8, 80])
-        .collect(); // 4096 colours
+        .collect(); // 4096 colors
     let frames = [gradient];
     let mut canvases = episode_frames(64, &frames, |_| "step 0".to_owned());
     let canvas = canvases.next().unwrap();
@@ -119,7 +119,7 @@ fn reconstructions_are_below_their_frames() {
 
 #[test]
 fn reality_is_left_of_and_above_the_dream() {
-    let step = DreamStep {
+    let step = FramePair {
         dream: vec![0, 0, 200],
         reality: vec![200, 0, 0],
         caption: "step 4  action right  reward +1.0 / +0.9".to_owned(),

@@ -343,8 +343,8 @@ impl RetNet {
         outputs: Outputs,
         dropout: Dropout,
     ) -> Tensor<2> {
-        let whole = sizes.chunks() * sizes.chunk == sizes.tokens;
-        assert!(whole, "the trajectory is a sequence of whole blocks");
+        let complete = sizes.chunks() * sizes.chunk == sizes.tokens;
+        assert!(complete, "the trajectory consists of complete blocks");
         let tables = self.tables.tables(0, sizes, &constants_like(&x));
         for (i, layer) in self.layers.iter().enumerate() {
             let dropout = dropout.fold_in(i as u64);

@@ -106,7 +106,7 @@ pub fn apply<M: Module>(module: M, arrays: Arrays) -> std::result::Result<M, Str
                 Some(array) => {
                     let found = array.shape;
                     self.problem.get_or_insert(format!(
-                        "`{name}` has shape {found:?}, this config wants {wanted:?}"
+                        "`{name}` has shape {found:?}, expected {wanted:?}"
                     ));
                     param
                 }
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn wrong_shapes_missing_and_unknown_names_are_rejected() {
         let reason = |arrays| apply(linear(3, 2), arrays).unwrap_err();
-        assert!(reason(collect(&linear(3, 4))).contains("[3, 4], this config wants [3, 2]"));
+        assert!(reason(collect(&linear(3, 4))).contains("[3, 4], expected [3, 2]"));
         let mut missing = collect(&linear(3, 2));
         missing.remove("bias");
         assert_eq!(reason(missing), "`bias` is missing");

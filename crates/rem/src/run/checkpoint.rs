@@ -71,7 +71,7 @@ impl Manifest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// All files.
-    Whole,
+    All,
     /// All but the optimizer moments.
     Weights,
 }
@@ -233,7 +233,7 @@ fn read_checked(
         return Err("it belongs to a run with another config".into());
     }
     let (mut arrays, mut environment) = (BTreeMap::new(), None);
-    let wanted = |name: &str| part == Part::Whole || !name.contains(".optimizer.");
+    let wanted = |name: &str| part == Part::All || !name.contains(".optimizer.");
     for (name, info) in manifest.files.iter().filter(|(name, _)| wanted(name)) {
         let bytes = read(name)?;
         if bytes.len() as u64 != info.bytes {

@@ -3,7 +3,7 @@
 use burn::module::Module;
 
 use super::optimizer::NotFinite;
-use super::phase::{Diverged, Means, PhaseReport, scalar};
+use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
 use super::trainer::Trainer;
 use super::{Event, Listener};
 use crate::imagination::imagine;
@@ -55,7 +55,7 @@ impl Trainer {
                 .actor_critic
                 .step(self.agent.actor_critic.clone(), &total);
             let (controller, norm) = result.map_err(|NotFinite(what)| Diverged {
-                phase: "actor_critic",
+                phase: Phase::ActorCritic.name(),
                 what,
                 batch: Arrays::from([
                     ("tokens".into(), Array::from_tensor(starts.tokens.float())),

@@ -42,8 +42,8 @@ impl Player {
         temperature: f64,
         uniforms: &[f32],
     ) -> (ControllerState, Vec<usize>) {
-        let view = self.actor_critic.encoder_input(&self.tokenizer, tokens);
-        let state = self.actor_critic.observe(view, state);
+        let input = self.actor_critic.encoder_input(&self.tokenizer, tokens);
+        let state = self.actor_critic.observe(input, state);
         let logits = self
             .actor_critic
             .heads(&state)
@@ -143,7 +143,7 @@ fn burned_in(
     );
     let [_, k] = tokens.dims();
     let actions: Vec<i64> = ids.iter().map(|id| i64::from(replay.action(*id))).collect();
-    // With actions, as in playing, whatever the burn-in of imagined rollouts uses.
+    // With actions, regardless of `actor_critic.inputs.burn_in_actions`, which is for imagined rollouts.
     burn_in(
         &player.actor_critic,
         &player.tokenizer,

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use burn::module::Module;
+use rem_run::{Phase, layout};
 
 use super::collect::collect;
 use super::eval_media::EvalMedia;
@@ -19,7 +20,7 @@ impl Trainer {
         let steps = self.config.collect.steps_per_epoch;
         listener(Event::Phase {
             epoch,
-            phase: "collect",
+            phase: Phase::Collect.name(),
             steps,
         });
         let started = Instant::now();
@@ -41,7 +42,14 @@ impl Trainer {
             values.push(("mean_return", mean(&collected.returns)));
             values.push(("mean_length", lengths / collected.lengths.len() as f64));
         }
-        self.phase_done(epoch, "collect", steps, started, &values, listener)
+        self.phase_done(
+            epoch,
+            Phase::Collect.name(),
+            steps,
+            started,
+            &values,
+            listener,
+        )
     }
 
     /// Evaluates the agent, keeps the score, and writes images of the first episode.
@@ -55,7 +63,7 @@ impl Trainer {
         };
         listener(Event::Phase {
             epoch,
-            phase: "evaluate",
+            phase: Phase::Evaluate.name(),
             steps: episodes,
         });
         let started = Instant::now();
@@ -78,7 +86,7 @@ impl Trainer {
             actions: self.env.actions(),
             device: &self.device,
         };
-        let dir = self.run.path().join("media");
+        let dir = self.run.path().join(layout::MEDIA);
         eval_media
             .write(
                 &dir,
@@ -99,7 +107,14 @@ impl Trainer {
             ("mean_return", score.mean),
             ("mean_length", lengths / episodes as f64),
         ];
-        self.phase_done(epoch, "evaluate", episodes, started, &values, listener)?;
+        self.phase_done(
+            epoch,
+            Phase::Evaluate.name(),
+            episodes,
+            started,
+            &values,
+            listener,
+        )?;
         listener(Event::Evaluated {
             epoch,
             score: &score,

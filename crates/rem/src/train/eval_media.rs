@@ -1,4 +1,4 @@
-//! Images of an evaluation: reconstructions, an episode, and a dream beside reality.
+//! Images of an evaluation: reconstructions, an episode, and imagined next to real frames.
 
 use std::io;
 use std::path::Path;
@@ -11,11 +11,12 @@ use crate::config::Config;
 use crate::data::batch;
 use crate::data::replay::Replay;
 use crate::imagination::Dream;
-use crate::media::{self, DreamStep};
+use crate::media::{self, FramePair};
 use crate::model::agent::Player;
 use crate::model::world_model::WorldModel;
 use crate::train::evaluate::Recording;
 use rem_run::files::failed;
+use rem_run::layout;
 
 const SHEET_FRAMES: usize = 16;
 const STRIP_COLUMNS: usize = 8;
@@ -23,7 +24,7 @@ const FRAME_MS: u32 = 200;
 
 /// An image that an evaluation wrote to a run's `media/`, named `epoch-N-KIND`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Picture {
+pub struct EvalImage {
     /// The epoch of the evaluation.
     pub epoch: u32,
     /// Such as `dream.gif`.
@@ -32,30 +33,29 @@ pub struct Picture {
     pub file: String,
 }
 
-impl Picture {
+impl EvalImage {
     fn named(file: String) -> Option<Self> {
-        let (epoch, kind) = file.strip_prefix("epoch-")?.split_once('-')?;
-        let (epoch, kind) = (epoch.parse().ok()?, kind.to_owned());
-        let whole = kind.ends_with(".png") || kind.ends_with(".gif");
-        whole.then_some(Self { epoch, kind, file })
+        let (epoch, kind) = layout::parse_media_name(&file)?;
+        let kind = kind.to_owned();
+        Some(Self { epoch, kind, file })
     }
 }
 
 /// The images of all evaluations of a run, ordered by epoch.
-pub fn pictures(run: &Path) -> Vec<Picture> {
-    let entries = std::fs::read_dir(run.join("media"));
+pub fn eval_images(run: &Path) -> Vec<EvalImage> {
+    let entries = std::fs::read_dir(run.join(layout::MEDIA));
     let entries = entries.into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let mut pictures: Vec<Picture> = names.filter_map(Picture::named).collect();
-    pictures.sort();
-    pictures
+    let mut images: Vec<EvalImage> = names.filter_map(EvalImage::named).collect();
+    images.sort();
+    images
 }
 
-/// Makes the images of an evaluation.
+/// Writes the images of an evaluation.
 pub struct EvalMedia<'a> {
     /// Tokenizer and controller.
     pub player: &'a Player,
-    /// The world model that dreams.
+    /// The world model.
     pub world_model: &'a WorldModel,
     /// Settings of the run.
     pub config: &'a Config,
@@ -81,7 +81,7 @@ impl EvalMedia<'_> {
     ) -> io::Result<()> {
         std::fs::create_dir_all(dir).map_err(failed("create directory", dir))?;
         let size = self.config.env.frame_size;
-        let path = |name: &str| dir.join(format!("epoch-{epoch:06}-{name}"));
+        let path = |name: &str| dir.join(layout::media_name(epoch, name));
 
         let ids = replay.sample_frames(SHEET_FRAMES, rng);
         let frames: Vec<Vec<u8>> = ids.iter().map(|id| replay.frame(*id).to_vec()).collect();
@@ -111,9 +111,9 @@ impl EvalMedia<'_> {
         media::dream_strip(size, &steps, STRIP_COLUMNS).save_png(&path("dream.png"))
     }
 
-    /// A dream beside the episode that it imitates: the world model gets the observations of the context, then only the
-    /// episode's actions. Starts in the middle of the episode, where more happens than at its beginning.
-    fn dream(&self, recording: &Recording, rng: &mut impl Rng) -> Vec<DreamStep> {
+    /// Imagines along the recorded episode: the world model gets context observations, then only the recorded
+    /// actions. Starts in the middle of the episode, because little happens at its beginning.
+    fn dream(&self, recording: &Recording, rng: &mut impl Rng) -> Vec<FramePair> {
         let length = self.config.train.horizon.min(recording.frames.len());
         let from = (recording.frames.len() - length) / 2;
         let (frames, rewards) = (&recording.frames[from..], &recording.rewards[from..]);
@@ -141,17 +141,17 @@ impl EvalMedia<'_> {
         let mut dream = Dream::start(self.world_model, &self.player.codes, start, past);
 
         let seen = batch::to_rgb(self.player.tokenizer.decode(tokens.narrow(0, 0, context)));
-        let mut steps: Vec<DreamStep> = (0..context)
-            .map(|t| DreamStep {
+        let mut steps: Vec<FramePair> = (0..context)
+            .map(|t| FramePair {
                 dream: seen[t].clone(),
                 reality: frames[t].clone(),
-                caption: format!("step {}  seen", from + t),
+                caption: format!("step {}  context", from + t),
             })
             .collect();
         for t in context..length {
-            let answer = dream.step(ints(&actions[t - 1..t]), rng);
-            let (real, dreamt) = (rewards[t - 1], answer.rewards[0]);
-            steps.push(DreamStep {
+            let step = dream.step(ints(&actions[t - 1..t]), rng);
+            let (real, dreamt) = (rewards[t - 1], step.rewards[0]);
+            steps.push(FramePair {
                 dream: batch::to_rgb(self.player.tokenizer.decode(dream.tokens())).remove(0),
                 reality: frames[t].clone(),
                 caption: format!(
@@ -160,7 +160,7 @@ impl EvalMedia<'_> {
                     self.actions[actions[t - 1] as usize]
                 ),
             });
-            if answer.ends[0] {
+            if step.ends[0] {
                 break; // the imagined episode has ended
             }
         }

@@ -138,7 +138,7 @@ impl AdamW {
         }
     }
 
-    /// The moments as arrays, by parameter; the count of steps is kept beside them.
+    /// The moments as arrays, by parameter. The step count is stored separately.
     pub fn to_arrays(&self) -> Arrays {
         let mut arrays = Arrays::new();
         for (name, m) in &self.moments {
@@ -151,7 +151,7 @@ impl AdamW {
         arrays
     }
 
-    /// Puts a state of [`AdamW::to_arrays`] back.
+    /// Restores moments from [`AdamW::to_arrays`].
     pub fn restore(&mut self, arrays: &Arrays, steps: u64, device: &Device) -> Result<(), String> {
         let device = &device.clone().without_autodiff();
         let mut moments = BTreeMap::new();
@@ -234,7 +234,7 @@ impl ModuleVisitor for Gathered {
     }
 }
 
-/// Puts new values in the place of parameters.
+/// Replaces parameters by new values.
 struct Replace {
     values: BTreeMap<String, Tensor<1>>,
     path: Vec<String>,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_optimiser_goes_on_the_same() {
+    fn a_restored_optimizer_takes_the_same_step() {
         let (mut linear, mut optimizer) = setup(0.01);
         for _ in 0..3 {
             let l = loss(&linear, 1.0);
@@ -322,10 +322,10 @@ mod tests {
         other
             .restore(&optimizer.to_arrays(), optimizer.steps(), &Device::flex())
             .unwrap();
-        let (l, twin) = (loss(&linear, 1.0), linear.clone());
+        let (l, copy) = (loss(&linear, 1.0), linear.clone());
         let a = optimizer.step(linear, &l).unwrap().0;
-        let l = loss(&twin, 1.0);
-        let b = other.step(twin, &l).unwrap().0;
+        let l = loss(&copy, 1.0);
+        let b = other.step(copy, &l).unwrap().0;
         assert_eq!(
             crate::model::weights::collect(&a),
             crate::model::weights::collect(&b)
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn decay_groups() {
+    fn weight_matrices_exclude_norms_biases_and_embeddings() {
         let matrices = DecayGroup::WeightMatrices;
         assert!(matrices.decays("retnet.layers.0.q_proj.weight", 2));
         assert!(!matrices.decays("retnet.layers.0.norm1.gamma", 1));

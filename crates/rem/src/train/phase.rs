@@ -1,4 +1,4 @@
-//! What the three training phases of an epoch share.
+//! Types that the three training phases share.
 
 use burn::tensor::Tensor;
 
@@ -18,9 +18,9 @@ impl Phase {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Tokenizer => "tokenizer",
-            Self::WorldModel => "world_model",
-            Self::ActorCritic => "actor_critic",
+            Self::Tokenizer => rem_run::Phase::Tokenizer.name(),
+            Self::WorldModel => rem_run::Phase::WorldModel.name(),
+            Self::ActorCritic => rem_run::Phase::ActorCritic.name(),
         }
     }
 
@@ -52,7 +52,7 @@ impl PhaseReport {
     pub(super) fn no_segments(component: &str) -> Self {
         Self {
             warnings: vec![format!(
-                "{component}: no episode in the replay is long enough yet, so nothing was trained"
+                "{component} not trained: no episode in the replay is long enough yet"
             )],
             ..Self::default()
         }

@@ -10,7 +10,7 @@ use crate::env::{self, Budget};
 use crate::error::{Error, Result};
 use crate::seeds::{Purpose, Seeds};
 
-/// Budget of the random and the scripted policy. The steps bound slow Atari games.
+/// Limits for the random and the scripted policy; `steps` is for slow Atari games.
 const BASELINE: Budget = Budget {
     episodes: 200,
     steps: 30_000,
@@ -55,12 +55,12 @@ pub fn protocol(
         end_on_life_loss_test: config.env.end_on_life_loss.test,
         max_steps_train: config.env.max_steps.train,
         max_steps_test: config.env.max_steps.test,
-        rewards_in_scores: "as the game gives them".into(),
+        rewards_in_scores: "unclipped".into(),
         rewards_in_world_model: format!("{:?}", config.world_model.rewards).to_lowercase(),
         evaluation_temperature: config.evaluate.temperature,
         final_episodes: config.evaluate.final_episodes,
         environment_steps: config.environment_steps(),
-        dreams: dreams(&config.world_model),
+        imagination_mode: imagination_mode(&config.world_model),
         pop_mode_measured: measured,
         perceptual_loss: perceptual_crc32.is_some(),
         perceptual_crc32,
@@ -71,10 +71,10 @@ pub fn protocol(
 }
 
 /// The imagination mode in words.
-fn dreams(config: &config::WorldModel) -> String {
+fn imagination_mode(config: &config::WorldModel) -> String {
     match (config.architecture.generation(), config.architecture) {
-        (Generation::TwoCalls, _) => "POP, two calls a step",
-        (Generation::OneCall, _) => "POP, one call a step",
+        (Generation::TwoCalls, _) => "POP, two calls per step",
+        (Generation::OneCall, _) => "POP, one call per step",
         (Generation::TokenByToken, Architecture::Transformer {}) => "token by token, Transformer",
         (Generation::TokenByToken, _) => "token by token, RetNet",
     }

@@ -8,7 +8,7 @@ use crate::model::agent::Agent;
 use crate::run::checkpoint;
 use crate::seeds::Seeds;
 
-/// Upper estimates in bytes, as floats: a config may ask for more than an integer holds.
+/// Upper bounds in bytes, as floats because a config may exceed the range of integers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Resources {
     /// Peak memory of the process.
@@ -26,8 +26,8 @@ const PROGRAM: f64 = 256.0 * MIB;
 const RECORDS: f64 = 64.0 * MIB;
 
 impl Resources {
-    /// Estimates the resources of a run. `perceptual` tells whether the tokenizer has the LPIPS loss. Initializes an agent on
-    /// the CPU to count its weights.
+    /// Estimates the resources of a run. `perceptual`: whether the LPIPS loss is on. Initializes an agent on the CPU to
+    /// count its weights.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ fn actor_critic(config: &Config) -> f64 {
     let frames = controller.optimizer.batch_size as f64
         * (controller.burn_in + config.rollout_steps()) as f64;
     let codes = (config.tokens_per_obs() * config.tokenizer.embedding * 8) as f64;
-    let seen = match controller.inputs {
+    let observation = match controller.inputs {
         ControllerInputs::CodesAndActions { .. } | ControllerInputs::Codes {} => codes,
         // The first convolution's 32 channels, before and after pooling, and their gradients.
         ControllerInputs::Pixels {} => codes + (config.env.frame_size.pow(2) * 3 * 32) as f64,
@@ -100,5 +100,5 @@ fn actor_critic(config: &Config) -> f64 {
                 * (2 * config.tokenizer.embedding * model.layers) as f64
         }
     };
-    (frames * seen + kv_cache) * FLOAT
+    (frames * observation + kv_cache) * FLOAT
 }

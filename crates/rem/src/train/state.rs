@@ -16,6 +16,8 @@ use crate::run::checkpoint::{self, Checkpoint, Manifest, Part};
 use crate::seeds::{Purpose, Seeds};
 use crate::train::optimizer::{AdamW, DecayGroup};
 
+use rem_run::layout;
+
 use super::phase::Phase;
 
 /// The optimizers of the three components.
@@ -177,7 +179,7 @@ pub fn write_imported_run(run: &RunDir, config: &Config, checkpoint: Checkpoint)
 
 /// Writes `config.toml`, as the last file of a new run: a directory without it is not a run.
 pub(super) fn write_config(run: &RunDir, config: &Config) -> Result<()> {
-    let path = run.path().join("config.toml");
+    let path = run.path().join(layout::CONFIG);
     rem_run::files::write_atomic(&path, config.to_toml().as_bytes()).map_err(Error::File)
 }
 

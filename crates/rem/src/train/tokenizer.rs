@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use rand::Rng;
 
 use super::optimizer::NotFinite;
-use super::phase::{Diverged, Means, PhaseReport, scalar};
+use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
 use super::trainer::Trainer;
 use super::{Event, Listener};
 use crate::config::{CodebookInit, Encoder, Reconstruction};
@@ -47,7 +47,7 @@ impl Trainer {
                 .tokenizer
                 .step(self.agent.tokenizer.clone(), &total);
             let (tokenizer, norm) = result.map_err(|NotFinite(what)| Diverged {
-                phase: "tokenizer",
+                phase: Phase::Tokenizer.name(),
                 what,
                 batch: Arrays::from([("frames".into(), Array::from_tensor(frames.clone()))]),
             })?;
@@ -112,8 +112,8 @@ impl Trainer {
         batch::frames(pixels, self.config.env.frame_size, &self.device)
     }
 
-    /// Initializes the whitening of the encoder and the codebook from data, if the config says so: from the first batch
-    /// or, for whitened patches, from [`FITTED_FRAMES`] frames.
+    /// Initializes the whitening of the encoder and the codebook from data, if configured: from the first batch or, for
+    /// whitened patches, from [`FITTED_FRAMES`] frames.
     fn initialize_tokenizer(&mut self, first_batch: &Tensor<4>, rng: &mut impl Rng) {
         let config = self.config.tokenizer.clone();
         let frames = match config.encoder {

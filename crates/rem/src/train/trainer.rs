@@ -24,13 +24,14 @@ use crate::model::tokenizer::lpips::Lpips;
 use crate::model::weights;
 use crate::run::checkpoint::{self, Checkpoint, Manifest, Part};
 use crate::run::metrics::{LogLengths, Metrics};
-use crate::run::{RunDir, Score, Scores, write_json};
+use crate::run::{RunDir, Score, Scores};
 use crate::seeds::Seeds;
+use rem_run::layout;
 
-/// How often an epoch may diverge before the run stops with an error.
-const TRIES: u32 = 3;
+/// Attempts at an epoch before divergence stops the run with an error.
+const MAX_ATTEMPTS: u32 = 3;
 
-/// Trains an agent in a run directory. Between two calls of its loop it holds the state at the end of an epoch.
+/// Trains an agent in a run directory. Between epochs its state equals the last checkpoint.
 pub struct Trainer {
     pub(super) run: RunDir,
     pub(super) config: Config,
@@ -82,19 +83,19 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// Continues a run from its last checkpoint, or from that of `epoch`. A resumed run ends with the same bits as an
-    /// uninterrupted one.
+    /// Continues a run from its last checkpoint, or from that of `epoch`. A resumed run is bit-identical to
+    /// an uninterrupted one.
     ///
     /// # Errors
     ///
-    /// If the checkpoint, the replay or the logs are damaged or do not fit the config. Nothing is changed then.
+    /// If the checkpoint, the replay or the logs are damaged or do not fit the config. The run is then unchanged.
     pub fn resume(
         run: RunDir,
         config: Config,
         lpips: Option<Lpips>,
         epoch: Option<u32>,
     ) -> Result<Self> {
-        let checkpoint = Checkpoint::read(run.path(), epoch, config_crc32(&config), Part::Whole)?;
+        let checkpoint = Checkpoint::read(run.path(), epoch, config_crc32(&config), Part::All)?;
         let device = device::of(&config)?;
         let mut env = training_env(&config)?;
         env.restore(&checkpoint.environment)?;
@@ -110,12 +111,12 @@ impl Trainer {
             restore(initialized, checkpoint.arrays, &manifest, &config, &device)
                 .map_err(|reason| other_weights(run.path(), manifest.epoch, reason))?;
         let replay = Replay::load(
-            &run.path().join("replay"),
+            &run.path().join(layout::REPLAY),
             &manifest.replay,
             config.frame_bytes(),
             config.tokens_per_obs(),
         )?;
-        // Only now, after everything was read and checked, is anything deleted.
+        // Delete only after everything was read and checked.
         Metrics::check(run.path(), manifest.logs).map_err(Error::Logs)?;
         checkpoint::remove_after(run.path(), manifest.epoch)?;
         Ok(Self {
@@ -163,22 +164,22 @@ impl Trainer {
                 Err(EpochError::Diverged(diverged)) => diverged,
             };
             let epoch = self.epoch + 1;
-            let tries = failures.len() as u32 + 1;
-            if tries == TRIES {
-                return Err(self.give_up(epoch, diverged));
+            let attempts = failures.len() as u32 + 1;
+            if attempts == MAX_ATTEMPTS {
+                return Err(self.diverged_error(epoch, diverged));
             }
             let text = format!(
-                "epoch {epoch}, {}: {}; reloaded the checkpoint of epoch {}, next seed (try {} of {TRIES})",
+                "epoch {epoch}, {}: {}; reloaded the checkpoint of epoch {}, next seed (attempt {} of {MAX_ATTEMPTS})",
                 diverged.phase,
                 diverged.what,
                 self.epoch,
-                tries + 1
+                attempts + 1
             );
             listener(Event::Note(&text));
             failures.push(text);
             self = Self::resume(self.run, self.config, self.lpips, Some(self.epoch))?;
-            self.seeds.attempt = tries;
-            // The log was truncated to the checkpoint: repeat the notes of all tries.
+            self.seeds.attempt = attempts;
+            // The log was truncated to the checkpoint: repeat the notes of all attempts.
             for text in &failures {
                 self.metrics.note(epoch, text).map_err(Error::Logs)?;
             }
@@ -203,10 +204,10 @@ impl Trainer {
         if self.evaluates(epoch) {
             self.evaluate(epoch, listener)?;
         }
-        let name = format!("epoch-{epoch:06}.chunk");
-        let chunk = self
-            .replay
-            .write_chunk(&self.run.path().join("replay"), steps_before, &name);
+        let name = layout::replay_name(epoch);
+        let chunk =
+            self.replay
+                .write_chunk(&self.run.path().join(layout::REPLAY), steps_before, &name);
         self.chunks.extend(chunk.map_err(Error::from)?);
         self.epoch = epoch;
         self.seeds.attempt = 0;
@@ -308,7 +309,7 @@ impl Trainer {
         .write(self.run.path())
     }
 
-    /// `scores.json`, always made from what the checkpoint holds.
+    /// Writes `scores.json` from the evaluations in the last checkpoint.
     fn write_scores(&self) -> Result<Scores> {
         let last = self.scores.last().filter(|s| self.is_final(s.epoch));
         let scores = Scores {
@@ -317,13 +318,12 @@ impl Trainer {
             evaluations: self.scores.clone(),
             final_score: last.cloned(),
         };
-        write_json(&self.run.path().join("scores.json"), &scores)?;
+        scores.write(self.run.path())?;
         Ok(scores)
     }
 
-    /// Cached tokens are valid as long as the tokenizer's weights, which change with each step of their optimizer, and
-    /// at most for an epoch: a checkpoint does not hold the cache, so a cache that outlives an epoch could make a
-    /// resumed run differ in how a near tie between two codes is rounded.
+    /// Version of the token cache. Changes with every optimizer step of the tokenizer and with every epoch: checkpoints
+    /// do not include the cache, so a resumed run could round near ties between two codes differently.
     fn token_generation(&self) -> u64 {
         (u64::from(self.epoch) << 40) | self.optimizers.tokenizer.steps()
     }
@@ -340,11 +340,8 @@ impl Trainer {
     }
 
     /// Writes the batch that diverged, for inspection.
-    fn give_up(&self, epoch: u32, diverged: Diverged) -> Error {
-        let dump = self
-            .run
-            .path()
-            .join(format!("diverged-epoch-{epoch:06}.safetensors"));
+    fn diverged_error(&self, epoch: u32, diverged: Diverged) -> Error {
+        let dump = self.run.path().join(layout::diverged_name(epoch));
         if let Err(error) =
             rem_run::files::write_atomic(&dump, &weights::to_safetensors(&diverged.batch))
         {
@@ -353,7 +350,7 @@ impl Trainer {
         Error::Diverged {
             phase: diverged.phase,
             epoch,
-            times: TRIES,
+            times: MAX_ATTEMPTS,
             what: diverged.what,
             dump,
         }

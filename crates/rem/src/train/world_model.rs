@@ -4,7 +4,7 @@ use burn::module::Module;
 use rand::RngExt;
 
 use super::optimizer::NotFinite;
-use super::phase::{Diverged, Means, PhaseReport, scalar};
+use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
 use super::trainer::Trainer;
 use super::{Event, Listener};
 use crate::model::tokenizer::Tokenizer;
@@ -25,7 +25,7 @@ impl Trainer {
         let config = self.config.world_model.clone();
         let (settings, horizon) = (&config.optimizer, self.config.train.horizon);
         let mut rng = self.seeds.rng(epoch, Purpose::WorldModel);
-        // For dropout on devices that sample it themselves.
+        // Seeds dropout on devices that have their own generator.
         self.seeds
             .seed_device(&self.device, epoch, Purpose::WorldModel);
         let tokenizer = self.agent.tokenizer.valid();
@@ -51,7 +51,7 @@ impl Trainer {
                 .world_model
                 .step(self.agent.world_model.clone(), &total);
             let (world_model, norm) = result.map_err(|NotFinite(what)| Diverged {
-                phase: "world_model",
+                phase: Phase::WorldModel.name(),
                 what,
                 batch: Arrays::from([
                     ("tokens".into(), Array::from_tensor(batch.tokens.float())),

@@ -23,7 +23,7 @@ pub struct CachePlan {
     pub tokens: usize,
     /// Tokens in the cache.
     pub past: usize,
-    /// Tokens that the cache has room for; a multiple of [`LANES`].
+    /// Capacity of the cache in tokens; a multiple of [`LANES`].
     pub capacity: usize,
 }
 
@@ -55,7 +55,10 @@ pub fn forward_cached(
     assert_eq!(rows.len(), 3 * count * width);
     assert_eq!(out.len(), count * width);
     assert_eq!(cache.len(), plan.cache_len());
-    assert!(plan.past + plan.tokens <= plan.capacity, "no room left");
+    assert!(
+        plan.past + plan.tokens <= plan.capacity,
+        "the cache is full"
+    );
     assert!(plan.capacity.is_multiple_of(LANES));
     let out = &SharedMut(out.as_mut_ptr());
     let cache = &SharedMut(cache.as_mut_ptr());

@@ -56,9 +56,9 @@ fn forward_matches_f64() {
             let expected = Reference { kind, shape }.forward(&x, &weight, bias);
             for (isa, precision) in modes() {
                 let mut out = vec![f32::NAN; shape.outputs(kind)];
-                let plain = Stage::Identity;
+                let identity = Stage::Identity;
                 forward(
-                    isa, precision, shape, kind, plain, &x, &weight, bias, &mut out,
+                    isa, precision, shape, kind, identity, &x, &weight, bias, &mut out,
                 );
                 let name = format!("{kind:?} {shape:?} {isa:?} {}", bias.is_some());
                 close(&out, &expected, terms, precision, &name);
@@ -93,13 +93,13 @@ fn weight_gradients_match_f64() {
         let terms = LONG * shape.outputs(kind) / shape.c_out;
         for (isa, precision) in modes() {
             let mut d_weight = vec![f32::NAN; shape.weights(kind)];
-            let plain = Stage::Identity;
+            let identity = Stage::Identity;
             weight_gradient(
                 isa,
                 precision,
                 shape,
                 kind,
-                plain,
+                identity,
                 &x,
                 &d_out,
                 &mut d_weight,
@@ -144,13 +144,13 @@ fn bf16_instructions_match_rounded_f32() {
                 &d_out,
                 &mut d_staged,
             );
-            let plain = Stage::Identity;
+            let identity = Stage::Identity;
             weight_gradient(
                 isa,
                 Precision::Mixed,
                 shape,
                 kind,
-                plain,
+                identity,
                 &x,
                 &d_out,
                 &mut d_weight,

@@ -9,7 +9,7 @@ use crate::cpu::matmul::{Panels, SharedMut, multiply_add};
 use crate::cpu::scratch::Scratch;
 use crate::cpu::tile::Tile;
 
-/// The gradients of queries, keys and values, in the layout of [`Projections`]. The columns beside the queries are not
+/// The gradients of queries, keys and values, in the layout of [`Projections`]. The columns after the queries are not
 /// written.
 /// # Shapes
 /// - `start`, `states`: the input and output of [`forward`](super::forward); `d_out`: `[outputs, width]`

@@ -207,7 +207,7 @@ impl<B: Backend> Retention<B> {
     }
 }
 
-/// The rows whose outputs are wanted.
+/// The output rows; with `last_only`, the last of each chunk.
 fn output_rows<B: Backend>(y: Primitive<B>, sizes: RetentionSizes) -> Primitive<B> {
     let RetentionSizes {
         batch,

@@ -1,4 +1,7 @@
 //! The part of NumPy's `.npz` format that episodes need: a ZIP archive of `.npy` arrays.
+//!
+//! Not a crate: `npyz` and `ndarray-npy` parse headers with a grammar for Python literals and bring another version of
+//! `zip`, for 40 lines of headers.
 
 use std::io::{Cursor, Read, Write};
 

@@ -251,13 +251,9 @@ impl Archive {
     }
 }
 
-/// The epoch of `epoch-N.chunk`.
+/// The epoch of a file in the replay directory.
 fn epoch_of(path: &Path) -> Option<u32> {
-    let name = path.file_name()?.to_str()?;
-    name.strip_prefix("epoch-")?
-        .strip_suffix(".chunk")?
-        .parse()
-        .ok()
+    rem_run::layout::parse_replay_name(path.file_name()?.to_str()?)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::env::{Env, EnvError, Outcome, Step};
 pub(crate) const CELLS: usize = 8;
 
 /// Red, green, blue.
-pub(crate) type Colour = [u8; 3];
+pub(crate) type Color = [u8; 3];
 
 /// A frame to draw on.
 pub(crate) struct Canvas {
@@ -24,27 +24,27 @@ pub(crate) struct Canvas {
 
 impl Canvas {
     fn new(size: usize) -> Self {
-        const BACKGROUND: Colour = [16, 16, 24];
+        const BACKGROUND: Color = [16, 16, 24];
         let pixels = BACKGROUND.repeat(size * size);
         Self { size, pixels }
     }
 
     /// Fills a cell; row 0 is the top row.
-    pub(crate) fn cell(&mut self, row: usize, column: usize, colour: Colour) {
+    pub(crate) fn cell(&mut self, row: usize, column: usize, color: Color) {
         assert!(row < CELLS && column < CELLS, "no cell ({row}, {column})");
         let side = self.size / CELLS;
         for y in row * side..(row + 1) * side {
             let start = (y * self.size + column * side) * 3;
             for pixel in self.pixels[start..start + side * 3].chunks_exact_mut(3) {
-                pixel.copy_from_slice(&colour);
+                pixel.copy_from_slice(&color);
             }
         }
     }
 
     /// Fills a row.
-    pub(crate) fn row(&mut self, row: usize, colour: Colour) {
+    pub(crate) fn row(&mut self, row: usize, color: Color) {
         for column in 0..CELLS {
-            self.cell(row, column, colour);
+            self.cell(row, column, color);
         }
     }
 }

@@ -4,7 +4,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::canvas::{CELLS, Canvas, Colour, Rules};
+use super::canvas::{CELLS, Canvas, Color, Rules};
 
 const NOOP: usize = 0;
 const LEFT: usize = 1;
@@ -14,8 +14,8 @@ const BOTTOM: usize = CELLS - 1;
 const PADDLE_WIDTH: usize = 2;
 const PADDLE_MAX: usize = CELLS - PADDLE_WIDTH;
 
-const BALL: Colour = [255, 220, 40];
-const PADDLE: Colour = [60, 200, 255];
+const BALL: Color = [255, 220, 40];
+const PADDLE: Color = [60, 200, 255];
 
 /// The state of `catch`.
 #[derive(Clone, Serialize, Deserialize)]

@@ -10,7 +10,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::canvas::{CELLS, Canvas, Colour, Rules};
+use super::canvas::{CELLS, Canvas, Color, Rules};
 
 const NOOP: usize = 0;
 const UP: usize = 1;
@@ -55,12 +55,12 @@ const LANES: [Lane; 3] = [
 /// Steps after which all cars are back at their positions: a slow lane around the board.
 const PERIOD: usize = 2 * CELLS;
 
-const VERGE: Colour = [20, 56, 32];
-const ROAD: Colour = [40, 40, 48];
-const PLAYER: Colour = [255, 230, 60];
-const FAST_CAR: Colour = [240, 60, 60];
-const SLOW_CAR: Colour = [60, 110, 240];
-const SLOW_CAR_ABOUT_TO_MOVE: Colour = [120, 190, 255];
+const VERGE: Color = [20, 56, 32];
+const ROAD: Color = [40, 40, 48];
+const PLAYER: Color = [255, 230, 60];
+const FAST_CAR: Color = [240, 60, 60];
+const SLOW_CAR: Color = [60, 110, 240];
+const SLOW_CAR_ABOUT_TO_MOVE: Color = [120, 190, 255];
 
 /// The state of `crossing`.
 #[derive(Clone, Serialize, Deserialize)]
@@ -171,13 +171,13 @@ impl Rules for Crossing {
         canvas.row(GOAL, VERGE);
         for (lane, traffic) in LANES.iter().zip(&self.traffic) {
             canvas.row(lane.row, ROAD);
-            let colour = match (lane.slow, traffic.waits) {
+            let color = match (lane.slow, traffic.waits) {
                 (false, _) => FAST_CAR,
                 (true, true) => SLOW_CAR,
                 (true, false) => SLOW_CAR_ABOUT_TO_MOVE,
             };
             for car in traffic.cars(lane) {
-                canvas.cell(lane.row, car, colour);
+                canvas.cell(lane.row, car, color);
             }
         }
         canvas.cell(self.player.row, self.player.column, PLAYER);

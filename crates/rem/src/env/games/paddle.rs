@@ -1,7 +1,7 @@
 //! `paddle`: a small Breakout with three lives and three walls of eight bricks, one point per brick: 24 points at most.
 //!
 //! A single frame does not show the direction of the ball, so the agent needs memory. The rest of the state is visible:
-//! the colour of the paddle shows the lives, the order of the brick colours shows the wall.
+//! the color of the paddle shows the lives, the order of the brick colors shows the wall.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -9,7 +9,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::canvas::{CELLS, Canvas, Colour, Rules};
+use super::canvas::{CELLS, Canvas, Color, Rules};
 
 const NOOP: usize = 0;
 const LEFT: usize = 1;
@@ -17,7 +17,7 @@ const RIGHT: usize = 2;
 
 const BOTTOM: i32 = CELLS as i32 - 1;
 const RIGHTMOST: i32 = CELLS as i32 - 1;
-/// Three cells: the outer ones deflect the ball to their side, the middle one keeps its direction. So a player can aim.
+/// Three cells: the outer ones deflect the ball to their side, so a player can aim; the middle one does not deflect it.
 const PADDLE_WIDTH: i32 = 3;
 const PADDLE_MAX: i32 = CELLS as i32 - PADDLE_WIDTH;
 
@@ -31,15 +31,15 @@ const SERVE_ROW: i32 = BRICK_ROWS as i32;
 const LIVES: u32 = 3;
 const WALLS: u32 = 3;
 
-const BALL: Colour = [255, 255, 255];
-const BRICK_COLOURS: [Colour; 4] = [
+const BALL: Color = [255, 255, 255];
+const BRICK_COLORS: [Color; 4] = [
     [230, 50, 50],
     [250, 150, 30],
     [60, 110, 250],
     [190, 70, 230],
 ];
 /// For one, two and three lives.
-const PADDLE_COLOURS: [Colour; 3] = [[250, 230, 60], [130, 230, 60], [30, 210, 130]];
+const PADDLE_COLORS: [Color; 3] = [[250, 230, 60], [130, 230, 60], [30, 210, 130]];
 
 /// The state of `paddle`.
 #[derive(Clone, Serialize, Deserialize)]
@@ -219,13 +219,13 @@ impl Rules for Paddle {
             for column in 0..CELLS {
                 if brick_at(&self.bricks, row as i32, column as i32).is_some() {
                     let kind = row * 2 + column / BRICK_WIDTH % 2 + self.walls_cleared as usize;
-                    canvas.cell(row, column, BRICK_COLOURS[kind % BRICK_COLOURS.len()]);
+                    canvas.cell(row, column, BRICK_COLORS[kind % BRICK_COLORS.len()]);
                 }
             }
         }
-        let colour = PADDLE_COLOURS[self.lives.max(1) as usize - 1];
+        let color = PADDLE_COLORS[self.lives.max(1) as usize - 1];
         for column in self.paddle..self.paddle + PADDLE_WIDTH {
-            canvas.cell(BOTTOM as usize, column as usize, colour);
+            canvas.cell(BOTTOM as usize, column as usize, color);
         }
         canvas.cell(self.ball.row as usize, self.ball.column as usize, BALL);
     }

@@ -36,7 +36,7 @@ struct Sizes {
 }
 
 impl AuthorsAgent {
-    /// Converts the arrays of a whole agent.
+    /// Converts all arrays of an agent.
     pub(super) fn new(arrays: &Arrays) -> Result<Self, String> {
         let shape = |name: &str| {
             let found = arrays.get(name).map(|a| a.shape.clone());
