@@ -288,7 +288,7 @@ fn a_hidden_page_closes_its_event_stream() {
 
     // A rejected stream is reported and retried.
     browser.evaluate("location.hash = '#/compare/%5B%22one%22%2C%22nothing%22%5D'");
-    browser.wait_for("document.body.innerText.includes('live updates rejected')");
+    browser.wait_for("document.body.innerText.includes('live updates refused')");
     browser.wait_for("document.body.innerText.includes('retrying in 4 s')");
 }
 
