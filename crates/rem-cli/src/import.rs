@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
 use rem::Error;
+use rem::config::Embeddings;
 use rem::model::weights;
 use rem::run::RunDir;
 use rem::run::import;
@@ -45,7 +46,31 @@ Example:
         /// Run directory to create
         #[arg(long, value_name = "DIR")]
         run_dir: PathBuf,
+        /// The world model's embeddings of observation tokens: the tokenizer's codes, or separate ones of its own
+        ///
+        /// The file does not tell. By default the agent must use the tokenizer's codes: separate embeddings are recognized
+        /// by their values, unless they were hardly trained, and refused.
+        #[arg(long, value_name = "KIND")]
+        embeddings: Option<EmbeddingsArg>,
     },
+}
+
+/// The values of `--embeddings`, named as in the config.
+#[derive(Clone, Copy, ValueEnum)]
+pub enum EmbeddingsArg {
+    /// The tokenizer's codes
+    Tokenizer,
+    /// A table of the world model's own
+    Own,
+}
+
+impl From<EmbeddingsArg> for Embeddings {
+    fn from(embeddings: EmbeddingsArg) -> Self {
+        match embeddings {
+            EmbeddingsArg::Tokenizer => Self::Tokenizer,
+            EmbeddingsArg::Own => Self::Own,
+        }
+    }
 }
 
 pub fn run(command: ImportCommand) -> Result<()> {
@@ -55,7 +80,8 @@ pub fn run(command: ImportCommand) -> Result<()> {
             file,
             game,
             run_dir,
-        } => agent(file, game, run_dir),
+            embeddings,
+        } => agent(file, game, run_dir, embeddings.map(Embeddings::from)),
     }
 }
 
@@ -73,8 +99,13 @@ fn lpips(vgg: PathBuf, heads: PathBuf, out: Option<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn agent(file: PathBuf, game: String, run_dir: PathBuf) -> Result<()> {
-    let (mut config, agent) = import::agent(&file, &game)?;
+fn agent(
+    file: PathBuf,
+    game: String,
+    run_dir: PathBuf,
+    embeddings: Option<Embeddings>,
+) -> Result<()> {
+    let (mut config, agent) = import::agent(&file, &game, embeddings)?;
     config.threads = threads::set(config.threads)?;
     let actions = rem::train::evaluate::test_env(&config.env, 0)
         .map_err(Error::from)?

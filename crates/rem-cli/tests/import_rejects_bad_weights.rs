@@ -125,6 +125,35 @@ fn missing_and_reshaped_arrays_are_rejected() {
     }
 }
 
+/// The file of an agent with separate embeddings has the names and shapes of one that shares the tokenizer's codes.
+#[test]
+fn separate_embeddings_are_not_imported_as_shared_ones() {
+    let temp = temp_dir();
+    let mut arrays = three_action_agent();
+    let table = "world_model.embedding.weight";
+    let array = arrays.iter_mut().find(|a| a.name == table).unwrap();
+    // As after training: every value has moved by up to 1.
+    for (i, bytes) in array.bytes.as_chunks_mut::<4>().0.iter_mut().enumerate() {
+        let moved = f32::from_le_bytes(*bytes) + (i as f32).sin();
+        *bytes = moved.to_le_bytes();
+    }
+    let file = temp.path().join("separate.safetensors");
+    fs::write(&file, to_safetensors(&arrays)).unwrap();
+    assert_import_rejects(&file, "`--embeddings own`");
+
+    let embeddings = |kind: &str| {
+        let dir = temp.path().join(kind);
+        let mut import = rem();
+        import.args(["import", "agent", "--game", "catch", "--embeddings", kind]);
+        succeeds(import.arg(&file).arg("--run-dir").arg(&dir));
+        let eval = succeeds(rem().args(["eval", "--episodes", "2", "--json"]).arg(&dir));
+        assert!(stdout(&eval).contains("\"returns\":["), "{}", stdout(&eval));
+        fs::read_to_string(dir.join("config.toml")).unwrap()
+    };
+    assert!(embeddings("own").contains("embeddings = \"own\"\n"));
+    assert!(embeddings("tokenizer").contains("embeddings = \"tokenizer\"\n"));
+}
+
 /// An array of a safetensors file.
 #[derive(Clone)]
 struct Array {

@@ -9,6 +9,7 @@
 //! | retention sublayer with POP | [`retention`], [`retention_update_state`], [`retention_predict`] |
 //! | attention sublayer | [`attention`], [`attention_cached`] |
 //! | feed-forward sublayer | [`feed_forward`] |
+//! | dropout of embeddings | [`dropout()`] |
 //! | linear layer | [`linear`] |
 //! | convolution | [`conv()`], [`norm_conv`], [`max_pool_relu`] |
 //! | LSTM | [`lstm_cell`], [`lstm_sequence`] |
@@ -49,8 +50,8 @@ pub use cpu::math::Activation;
 pub use cpu::tile::Precision;
 pub use ops::{
     AdamWInput, AdamWOutput, AttentionParameters, AttentionSizes, FeedForwardParameters, GroupNorm,
-    RetentionParameters, RetentionSizes, RetentionTables, SublayerMode, adamw, attention,
-    attention_cached, cache_capacity, conv, cross_entropy, feature_distance, feed_forward, linear,
-    lstm_cell, lstm_sequence, max_pool_relu, nearest, norm_conv, retention, retention_predict,
-    retention_update_state, sample, sums_of_squares,
+    Hidden, RetentionParameters, RetentionSizes, RetentionTables, SublayerMode, adamw, attention,
+    attention_cached, cache_capacity, conv, cross_entropy, dropout, feature_distance, feed_forward,
+    linear, lstm_cell, lstm_sequence, max_pool_relu, nearest, norm_conv, retention,
+    retention_predict, retention_update_state, sample, sums_of_squares,
 };

@@ -7,6 +7,7 @@ mod conv;
 mod cross_entropy;
 #[cfg(feature = "cube")]
 mod cube;
+mod dropout;
 mod feature_distance;
 mod feed_forward;
 mod linear;
@@ -25,8 +26,9 @@ pub use attention::{
 };
 pub use conv::conv;
 pub use cross_entropy::cross_entropy;
+pub use dropout::dropout;
 pub use feature_distance::feature_distance;
-pub use feed_forward::{FeedForwardParameters, feed_forward};
+pub use feed_forward::{FeedForwardParameters, Hidden, feed_forward};
 pub use linear::linear;
 pub use lstm::{lstm_cell, lstm_sequence};
 pub use max_pool::max_pool_relu;
@@ -40,7 +42,7 @@ pub use sample::sample;
 
 #[cfg(feature = "cube")]
 use {
-    attention::AttentionOps, conv::ConvOps, cross_entropy::CrossEntropyOps,
+    attention::AttentionOps, conv::ConvOps, cross_entropy::CrossEntropyOps, dropout::DropoutOps,
     feature_distance::FeatureDistanceOps, feed_forward::FeedForwardOps, linear::LinearOps,
     lstm::LstmOps, max_pool::MaxPoolOps, nearest::NearestOps, norm_conv::NormConvOps,
     retention::RetentionOps, sample::SampleOps,

@@ -24,14 +24,14 @@ mod tokenizer;
 mod validate;
 mod world_model;
 
-pub use actor_critic::{ActorCritic, ControllerInputs};
+pub use actor_critic::{ActorCritic, ControllerInputs, RolloutLength};
 pub use env::{Atari, EnvConfig, EnvMode, FRAME_SIZES, TrainTest};
 pub use error::ConfigError;
 pub use optimizer::OptimizerConfig;
 pub use tokenizer::{CodebookInit, Encoder, Perceptual, Reconstruction, Tokenizer};
 pub use world_model::{
-    Activation, Architecture, Decay, Embeddings, Generation, PopMode, RewardLossStart, Rewards,
-    WorldModel,
+    Activation, Architecture, Decay, Embeddings, Generation, LossStart, PopMode, RewardLossStart,
+    Rewards, WorldModel,
 };
 
 /// The format of config files; files of format 1 had other key names and no `format`.
@@ -50,6 +50,10 @@ pub const PRESETS: &[(&str, &str)] = &[
     ("paddle", include_str!("../../../configs/paddle.toml")),
     ("crossing", include_str!("../../../configs/crossing.toml")),
     ("debug", include_str!("../../../configs/debug.toml")),
+    (
+        "paper-text",
+        include_str!("../../../configs/paper-text.toml"),
+    ),
     ("iris", include_str!("../../../configs/iris.toml")),
     (
         "ablation-none",
@@ -161,6 +165,8 @@ pub struct Collect {
     pub random_action_repeat: usize,
     /// Softmax temperature of the collecting policy.
     pub temperature: f64,
+    /// Whether each epoch starts with a new episode, which truncates the one before (Algorithm 4).
+    pub reset_per_epoch: bool,
 }
 
 /// The training schedule.
@@ -268,14 +274,22 @@ impl Config {
     }
 
     /// Steps in a Transformer's context window: those of a training segment, which is also as long as a rollout with
-    /// its context.
+    /// its context (see [`RolloutLength::Segment`]).
     pub fn context_window_steps(&self) -> usize {
         self.train.horizon
     }
 
-    /// Observations in an imagined rollout, H - c + 1: the last real one, then those up to the horizon.
+    /// Observations in an imagined rollout: the last real one, then H - c imagined ones, or H (see [`RolloutLength`]).
     pub fn rollout_steps(&self) -> usize {
-        self.train.horizon - self.world_model.context + 1
+        match self.actor_critic.rollout_length {
+            RolloutLength::Segment => self.train.horizon - self.world_model.context + 1,
+            RolloutLength::Horizon => self.train.horizon + 1,
+        }
+    }
+
+    /// Observations in a rollout and its context.
+    pub fn trajectory_steps(&self) -> usize {
+        self.world_model.context + self.rollout_steps() - 1
     }
 }
 

@@ -30,6 +30,14 @@ impl Dropout {
         self.p == 0.0
     }
 
+    /// Applies the dropout to all rows of a matrix.
+    pub fn apply_to_rows(self, isa: super::isa::Isa, width: usize, values: &mut [f32]) {
+        use rayon::prelude::*;
+        let rows = values.par_chunks_exact_mut(width).enumerate();
+        rows.with_min_len(64)
+            .for_each(|(row, values)| self.apply(isa, row, values));
+    }
+
     /// Applies the dropout of row `row` to its values.
     pub fn apply(self, isa: super::isa::Isa, row: usize, values: &mut [f32]) {
         if self.is_off() {

@@ -7,8 +7,8 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::{Autodiff, Cube};
 
 use super::{
-    AttentionOps, ConvOps, CrossEntropyOps, FeatureDistanceOps, FeedForwardOps, LinearOps, LstmOps,
-    MaxPoolOps, NearestOps, NormConvOps, RetentionOps, SampleOps,
+    AttentionOps, ConvOps, CrossEntropyOps, DropoutOps, FeatureDistanceOps, FeedForwardOps,
+    LinearOps, LstmOps, MaxPoolOps, NearestOps, NormConvOps, RetentionOps, SampleOps,
 };
 
 macro_rules! reference_only {
@@ -19,6 +19,6 @@ macro_rules! reference_only {
 }
 
 reference_only!(
-    AttentionOps ConvOps CrossEntropyOps FeatureDistanceOps FeedForwardOps LinearOps LstmOps
-    MaxPoolOps NearestOps NormConvOps RetentionOps SampleOps
+    AttentionOps ConvOps CrossEntropyOps DropoutOps FeatureDistanceOps FeedForwardOps LinearOps
+    LstmOps MaxPoolOps NearestOps NormConvOps RetentionOps SampleOps
 );

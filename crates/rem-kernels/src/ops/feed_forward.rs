@@ -12,6 +12,7 @@ use crate::backend::flex::{
 };
 use crate::backend::primitive::Primitive;
 use crate::backend::{Operation, Run};
+use crate::cpu::dropout::Dropout;
 use crate::cpu::math::Activation;
 use crate::cpu::sublayer::{FeedForwardSublayer, Linear, Norm};
 
@@ -46,6 +47,15 @@ impl<B: Backend> FeedForwardParameters<B> {
     }
 }
 
+/// What happens to the hidden units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hidden {
+    /// The activation.
+    pub activation: Activation,
+    /// Whether dropout applies to them, besides that of the sublayer's output.
+    pub dropout: bool,
+}
+
 /// The feed-forward sublayer, from its norm to its residual.
 ///
 /// # Shapes
@@ -53,11 +63,11 @@ impl<B: Backend> FeedForwardParameters<B> {
 pub fn feed_forward(
     x: Tensor<2>,
     parameters: FeedForwardParameters<Dispatch>,
-    activation: Activation,
+    hidden: Hidden,
     mode: SublayerMode,
 ) -> Tensor<2> {
     let x = x.into_dispatch();
-    Tensor::from_dispatch(Dispatch::feed_forward(x, parameters, activation, mode))
+    Tensor::from_dispatch(Dispatch::feed_forward(x, parameters, hidden, mode))
 }
 
 /// [`feed_forward`] on a backend.
@@ -67,10 +77,10 @@ pub trait FeedForwardOps: Backend {
     fn feed_forward(
         x: FloatTensor<Self>,
         #[extension_type] parameters: FeedForwardParameters<Self>,
-        activation: Activation,
+        hidden: Hidden,
         mode: SublayerMode,
     ) -> FloatTensor<Self> {
-        reference::<Self>(x, parameters, activation, mode)
+        reference::<Self>(x, parameters, hidden, mode)
     }
 }
 
@@ -78,34 +88,37 @@ impl_for_flex!(FeedForwardOps {
     fn feed_forward(
         x: FloatTensor<Self>,
         parameters: FeedForwardParameters<Self>,
-        activation: Activation,
+        hidden: Hidden,
         mode: SublayerMode,
     ) -> FloatTensor<Self> {
         if !is_f32(&x) {
-            return reference::<Self>(x, parameters, activation, mode);
+            return reference::<Self>(x, parameters, hidden, mode);
         }
         let inputs: [_; 7] = prepend(x, parameters.into_array());
-        Self::run(FeedForward { activation, mode }, inputs)
+        Self::run(FeedForward { hidden, mode }, inputs)
     }
 });
 
 pub(super) fn reference<B: Backend>(
     x: FloatTensor<B>,
     p: FeedForwardParameters<B>,
-    activation: Activation,
+    hidden: Hidden,
     mode: SublayerMode,
 ) -> FloatTensor<B> {
     let (x, of) = (Primitive::<B>(x), Primitive::<B>);
-    let hidden = x.clone().layer_norm(of(p.gamma), of(p.beta));
-    let hidden = hidden.linear(of(p.up_weight), of(p.up_bias), mode.precision);
-    let hidden = hidden.activate(activation).dropout(mode.dropout.p);
-    let out = hidden.linear(of(p.down_weight), of(p.down_bias), mode.precision);
+    let y = x.clone().layer_norm(of(p.gamma), of(p.beta));
+    let y = y.linear(of(p.up_weight), of(p.up_bias), mode.precision);
+    let mut y = y.activate(hidden.activation);
+    if hidden.dropout {
+        y = y.dropout(mode.dropout.p);
+    }
+    let out = y.linear(of(p.down_weight), of(p.down_bias), mode.precision);
     (x + out.dropout(mode.dropout.p)).0
 }
 
 #[derive(Clone, Debug)]
 struct FeedForward {
-    activation: Activation,
+    hidden: Hidden,
     mode: SublayerMode,
 }
 
@@ -122,8 +135,12 @@ impl FeedForward {
                 weight: down,
                 bias: down_bias,
             },
-            activation: self.activation,
-            dropout: self.mode.dropout,
+            activation: self.hidden.activation,
+            hidden_dropout: match self.hidden.dropout {
+                true => self.mode.dropout.fold_in(0),
+                false => Dropout::NONE,
+            },
+            dropout: self.mode.dropout.fold_in(1),
         }
     }
 }

@@ -15,6 +15,8 @@ pub struct ActorCritic {
     pub lstm_dim: usize,
     /// Replay steps that warm up the LSTM before a rollout.
     pub burn_in: usize,
+    /// Length of an imagined rollout.
+    pub rollout_length: RolloutLength,
     /// Discount factor γ of the λ-returns.
     pub discount: f64,
     /// λ of the λ-returns.
@@ -44,6 +46,27 @@ pub enum ControllerInputs {
     Codes {},
     /// Decoded frames through a CNN, and no actions (IRIS's controller).
     Pixels {},
+}
+
+/// Length of an imagined rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RolloutLength {
+    /// Up to the length of a segment: context and rollout have `train.horizon` observations together.
+    Segment,
+    /// `train.horizon` imagined observations after the context (Algorithm 7).
+    Horizon,
+}
+
+impl RolloutLength {
+    /// The name in config files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Segment => "segment",
+            Self::Horizon => "horizon",
+        }
+    }
 }
 
 fn yes() -> bool {

@@ -62,7 +62,7 @@ fn reference() -> String {
     let mut page = String::from(
         "# Config keys\n\n\
          <!-- Generated from crates/rem/src/config; do not edit. -->\n\n\
-         `atari100k` has the paper's settings and is the base of all other presets. `quick` is the default of `rem train`; its \
+         `atari100k` has the published program's settings and is the base of all other presets; `paper-text` has those of the paper's text. `quick` is the default of `rem train`; its \
          column is empty where it has the same value. `rem config PRESET` prints a preset with every key, and \
          `--set KEY=VALUE` changes one. A key marked with the name of a variant exists only in that variant: choose it with \
          `--set tokenizer.encoder=whitened_patches`.\n",

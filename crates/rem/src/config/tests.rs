@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod presets;
+
 const PATCHES: Encoder = Encoder::WhitenedPatches {};
 const CNN: Encoder = Encoder::Cnn {
     quantizer_convs: true,
@@ -20,22 +22,25 @@ fn every_preset_round_trips_through_toml() {
 }
 
 #[test]
-fn atari100k_matches_the_papers_tables() {
-    let c = Config::load("atari100k", &[]).unwrap();
-    assert_eq!(c.tokens_per_obs(), 64);
-    assert_eq!(c.rollout_steps(), 9);
-    assert_eq!(
-        (c.train.epochs, c.collect.epochs, c.collect.steps_per_epoch),
-        (600, 500, 200)
-    );
-    assert_eq!(
-        (
-            c.actor_critic.discount,
-            c.actor_critic.lambda,
-            c.actor_critic.entropy_weight
-        ),
-        (0.995, 0.95, 0.001)
-    );
+fn loss_start_is_an_index_or_every_step() {
+    let of = |set: &[&str]| {
+        let set: Vec<String> = set
+            .iter()
+            .map(|v| format!("world_model.loss_start={v}"))
+            .collect();
+        Config::load("atari100k", &set).map(|c| c.world_model.loss_start)
+    };
+    let valid = |set: &[&str]| of(set).unwrap();
+    assert_eq!(valid(&[]), LossStart::AfterContext);
+    assert_eq!(valid(&["1"]), LossStart::Observation(1));
+    assert_eq!(valid(&["every_step"]), LossStart::EveryStep);
+    // A number after a name.
+    assert_eq!(valid(&["every_step", "2"]), LossStart::Observation(2));
+    for wrong in ["-1", "all", "1.5"] {
+        let error = of(&[wrong]).unwrap_err().to_string();
+        assert!(error.contains("`world_model.loss_start`"), "{error}");
+        assert!(error.contains("or `every_step`"), "{error}");
+    }
 }
 
 #[test]
@@ -169,6 +174,7 @@ fn invalid_settings_are_errors_that_name_the_key() {
         ),
         ("world_model.context=0", "world_model.context = 0"),
         ("world_model.loss_start=3", "world_model.loss_start = 3"),
+        ("world_model.context=5", "world_model.context = 5"),
         (
             "world_model.weight_averaging=1.5",
             "world_model.weight_averaging = 1.5",
@@ -200,6 +206,38 @@ fn invalid_settings_are_errors_that_name_the_key() {
             .unwrap_err()
             .hint()
             .contains("quick")
+    );
+}
+
+/// `horizon` allows a context of a whole segment, if the segment keeps a loss, and needs a network without a window.
+#[test]
+fn rollouts_of_horizon_steps_are_validated() {
+    let error = |set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
+        Config::load("quick", &set).err().map(|e| e.to_string())
+    };
+    let horizon = "actor_critic.rollout_length=horizon";
+    let whole = "world_model.context=5";
+    assert_eq!(
+        error(&[horizon, whole, "world_model.loss_start=every_step"]),
+        None
+    );
+    assert_eq!(error(&[horizon, whole, "world_model.loss_start=1"]), None);
+    assert!(
+        error(&[horizon, whole])
+            .unwrap()
+            .contains("`world_model.loss_start = 0`")
+    );
+    assert!(
+        error(&[horizon, "world_model.context=6"])
+            .unwrap()
+            .contains("`world_model.context = 6`")
+    );
+    let transformer = "world_model.architecture=transformer";
+    let message = error(&[horizon, transformer]).unwrap();
+    assert!(
+        message.contains("`actor_critic.rollout_length = horizon`"),
+        "{message}"
     );
 }
 

@@ -2,7 +2,9 @@
 
 use std::fmt::Display;
 
-use super::{Config, ConfigError, Decay, FRAME_SIZES, Result};
+use super::{
+    Architecture, Config, ConfigError, Decay, FRAME_SIZES, LossStart, Result, RolloutLength,
+};
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
     if ok {
@@ -29,6 +31,8 @@ macro_rules! require {
 pub(super) fn validate(c: &Config) -> Result<()> {
     let (env, t, w, a) = (&c.env, &c.tokenizer, &c.world_model, &c.actor_critic);
     let unit = 0.0..=1.0;
+    let beyond_segment = a.rollout_length == RolloutLength::Horizon;
+    let has_window = matches!(w.architecture, Architecture::Transformer {});
     require! {
         c.threads <= 1024 => "threads", c.threads, "must be at most 1024";
         FRAME_SIZES.contains(&env.frame_size) => "env.frame_size", env.frame_size, "must be 32 or 64";
@@ -66,14 +70,19 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             "must divide tokenizer.embedding into parts of even size";
         w.feed_forward > 0 => "world_model.feed_forward", w.feed_forward, "must be at least 1";
         (0.0..1.0).contains(&w.dropout) => "world_model.dropout", w.dropout, "must be in [0, 1)";
-        w.context >= 1 && w.context < c.train.horizon => "world_model.context", w.context,
-            "must be at least 1 and below train.horizon";
-        w.loss_start <= w.context => "world_model.loss_start", w.loss_start,
-            "must be at most world_model.context; 0 means the first observation after it";
+        (1..=c.train.horizon).contains(&w.context) && (beyond_segment || w.context < c.train.horizon) =>
+            "world_model.context", w.context,
+            "must be at least 1 and below train.horizon, or equal to it with actor_critic.rollout_length = horizon";
+        !matches!(w.loss_start, LossStart::Observation(first) if first > w.context) => "world_model.loss_start", w.loss_start,
+            "must be at most world_model.context, or every_step; 0 means the first observation after the context";
+        w.first_observation() < c.train.horizon => "world_model.loss_start", w.loss_start,
+            "must leave observations with a loss, because the context has train.horizon steps";
 
         a.lstm_dim > 0 => "actor_critic.lstm_dim", a.lstm_dim, "must be at least 1";
         a.burn_in >= 1 && a.burn_in + 1 >= w.context => "actor_critic.burn_in", a.burn_in,
             "must be at least 1 and at least world_model.context - 1";
+        !(beyond_segment && has_window) => "actor_critic.rollout_length", a.rollout_length.name(),
+            "must be segment with a Transformer, whose context window has train.horizon steps";
         unit.contains(&w.weight_averaging) => "world_model.weight_averaging", w.weight_averaging, "must be in [0, 1]";
         unit.contains(&a.discount) => "actor_critic.discount", a.discount, "must be in [0, 1]";
         unit.contains(&a.lambda) => "actor_critic.lambda", a.lambda, "must be in [0, 1]";

@@ -1,6 +1,9 @@
 //! Settings of the world model and its ablations.
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
+
+use serde::de::{self, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::OptimizerConfig;
 
@@ -23,8 +26,9 @@ pub struct WorldModel {
     pub dropout: f64,
     /// c: observations before the first predicted one.
     pub context: usize,
-    /// First observation of a segment with a loss; 0 means the one after the context.
-    pub loss_start: usize,
+    /// First observation of a segment with a loss; 0 means the one after the context, `every_step` all of them (paper).
+    #[cfg_attr(test, schemars(with = "usize"))]
+    pub loss_start: LossStart,
     /// Activation of the feed-forward sublayer.
     pub activation: Activation,
     /// How rewards are modeled.
@@ -176,6 +180,16 @@ pub enum Embeddings {
     Own,
 }
 
+impl Embeddings {
+    /// The name in config files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tokenizer => "tokenizer",
+            Self::Own => "own",
+        }
+    }
+}
+
 /// Activation of the feed-forward sublayer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -198,6 +212,81 @@ pub enum Rewards {
     Continuous,
 }
 
+/// First observation of a segment with a loss. In config files: 0, a number above 0, or `every_step`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossStart {
+    /// The first observation after the context, as in the published program.
+    AfterContext,
+    /// The observation with this index, above 0.
+    Observation(usize),
+    /// The first of the segment, so that every step has all losses (Algorithm 6, IRIS). Token by token, nothing
+    /// predicts the first token of a segment, which has no loss.
+    EveryStep,
+}
+
+const EVERY_STEP: &str = "every_step";
+
+impl From<usize> for LossStart {
+    fn from(first: usize) -> Self {
+        match first {
+            0 => Self::AfterContext,
+            first => Self::Observation(first),
+        }
+    }
+}
+
+impl fmt::Display for LossStart {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::AfterContext => f.write_str("0"),
+            Self::Observation(first) => first.fmt(f),
+            Self::EveryStep => f.write_str(EVERY_STEP),
+        }
+    }
+}
+
+impl Serialize for LossStart {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match *self {
+            Self::AfterContext => to.serialize_u64(0),
+            Self::Observation(first) => to.serialize_u64(first as u64),
+            Self::EveryStep => to.serialize_str(EVERY_STEP),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for LossStart {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct LossStartVisitor;
+        impl Visitor<'_> for LossStartVisitor {
+            type Value = LossStart;
+            fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+                write!(f, "an index of an observation, or `{EVERY_STEP}`")
+            }
+            fn visit_u64<E: de::Error>(self, first: u64) -> Result<LossStart, E> {
+                usize::try_from(first)
+                    .map(LossStart::from)
+                    .map_err(E::custom)
+            }
+            fn visit_i64<E: de::Error>(self, first: i64) -> Result<LossStart, E> {
+                match u64::try_from(first) {
+                    Ok(first) => self.visit_u64(first),
+                    Err(_) => Err(E::invalid_value(Unexpected::Signed(first), &self)),
+                }
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<LossStart, E> {
+                // `--set` passes a number as text where the value was a string.
+                match (text, text.parse::<usize>()) {
+                    (EVERY_STEP, _) => Ok(LossStart::EveryStep),
+                    (_, Ok(first)) => Ok(first.into()),
+                    _ => Err(E::invalid_value(Unexpected::Str(text), &self)),
+                }
+            }
+        }
+        from.deserialize_any(LossStartVisitor)
+    }
+}
+
 /// First step of a segment with a loss on rewards and ends, relative to the first observation with a loss
 /// ([`WorldModel::first_observation`]). A rollout's first step reads reward and end at the step before that one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -214,8 +303,9 @@ impl WorldModel {
     /// The first observation of a segment with a loss.
     pub fn first_observation(&self) -> usize {
         match self.loss_start {
-            0 => self.context,
-            first => first,
+            LossStart::AfterContext => self.context,
+            LossStart::Observation(first) => first,
+            LossStart::EveryStep => 0,
         }
     }
 
@@ -223,7 +313,7 @@ impl WorldModel {
     pub fn first_outcome(&self) -> usize {
         match self.reward_loss_start {
             RewardLossStart::AfterContext => self.first_observation(),
-            RewardLossStart::FromContext => self.first_observation() - 1,
+            RewardLossStart::FromContext => self.first_observation().saturating_sub(1),
         }
     }
 }

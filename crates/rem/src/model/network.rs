@@ -93,7 +93,8 @@ impl Network {
     }
 
     /// The training forward pass over whole trajectories. Returns the outputs at the last token of each block (the
-    /// action), and the outputs that predict the K observation tokens of each block from `first_predicted` on.
+    /// action), and the outputs that predict the K observation tokens of each block from `first_predicted` on. Without
+    /// POP, nothing predicts the first token of block 0 ([`Self::predicts_first_token`]): its output is zero.
     ///
     /// # Shapes
     ///
@@ -119,6 +120,12 @@ impl Network {
                 split_outputs(net.forward_train(x, dropout), blocks, first_predicted)
             }
         }
+    }
+
+    /// Whether the first token of a trajectory is predicted: by POP's first prediction token. Token by token, each token
+    /// is predicted by the one before it.
+    pub(crate) fn predicts_first_token(&self) -> bool {
+        matches!(self, Self::Pop(_))
     }
 
     /// Processes tokens and returns the output at the last one: `[batch, tokens, width]` -> `[batch, width]`.
@@ -200,7 +207,8 @@ impl Pop {
 }
 
 /// Splits the outputs of token-by-token prediction: those at the last token of each block, and those that predict the
-/// observation tokens of the blocks from `first_predicted` on. The output at a token predicts the next token.
+/// observation tokens of the blocks from `first_predicted` on. The output at a token predicts the next token; that for
+/// the very first token is zero.
 ///
 /// # Shapes
 ///
@@ -209,11 +217,14 @@ impl Pop {
 fn split_outputs(y: Tensor<3>, blocks: usize, first_predicted: usize) -> (Tensor<3>, Tensor<4>) {
     let [batch, tokens, width] = y.dims();
     let length = tokens / blocks;
-    assert!(first_predicted > 0, "the first token has no context");
     let predicted = blocks - first_predicted;
-    let predicting = y
-        .clone()
-        .narrow(1, first_predicted * length - 1, predicted * length);
+    let predicting = match (first_predicted * length).checked_sub(1) {
+        Some(first) => y.clone().narrow(1, first, predicted * length),
+        None => {
+            let nothing = y.clone().narrow(1, 0, 1).zeros_like();
+            Tensor::cat(vec![nothing, y.clone().narrow(1, 0, tokens - 1)], 1)
+        }
+    };
     let predicting: Tensor<4> = predicting.reshape([batch, predicted, length, width]);
     let by_block: Tensor<4> = y.reshape([batch, blocks, length, width]);
     (

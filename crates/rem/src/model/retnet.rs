@@ -8,7 +8,7 @@ use burn::module::Module;
 use burn::nn::{LayerNorm, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor, TensorCreationOptions};
 use rem_kernels::{
-    Dispatch, Dropout, Precision, RetentionParameters, RetentionSizes, RetentionTables,
+    Dispatch, Dropout, Hidden, Precision, RetentionParameters, RetentionSizes, RetentionTables,
     SublayerMode,
 };
 
@@ -16,7 +16,9 @@ use crate::config::{self, Activation};
 use crate::model::calls::{CallCounter, Calls};
 use crate::model::linear;
 use crate::model::retention::{Decay, DecayTables, Rotation};
-use crate::model::sublayer::{feed_forward, layer_norm, norm_parameters, projection};
+use crate::model::sublayer::{
+    feed_forward, kernel_activation, layer_norm, norm_parameters, projection,
+};
 pub use state::{Outputs, RetNetState};
 use tables::TableCache;
 
@@ -118,7 +120,11 @@ impl Layer {
 
     fn feed_forward(&self, x: Tensor<2>, dropout: Dropout) -> Tensor<2> {
         let linears = [&self.linear1, &self.linear2];
-        feed_forward(x, &self.norm2, linears, self.activation, self.mode(dropout))
+        let hidden = Hidden {
+            activation: kernel_activation(self.activation),
+            dropout: true,
+        };
+        feed_forward(x, &self.norm2, linears, hidden, self.mode(dropout))
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn feed_forward(
     x: Tensor<2>,
     norm: &LayerNorm,
     [up, down]: [&Linear; 2],
-    activation: Activation,
+    hidden: rem_kernels::Hidden,
     mode: SublayerMode,
 ) -> Tensor<2> {
     let (gamma, beta) = norm_parameters(norm);
@@ -52,9 +52,13 @@ pub(crate) fn feed_forward(
         down_weight: down.weight.val().into_dispatch(),
         down_bias: bias(down).into_dispatch(),
     };
-    let activation = match activation {
+    rem_kernels::feed_forward(x, parameters, hidden, mode)
+}
+
+/// The kernel's name of an activation.
+pub(crate) fn kernel_activation(activation: Activation) -> rem_kernels::Activation {
+    match activation {
         Activation::Silu => rem_kernels::Activation::Silu,
         Activation::Gelu => rem_kernels::Activation::Gelu,
-    };
-    rem_kernels::feed_forward(x, parameters, activation, mode)
+    }
 }

@@ -4,14 +4,16 @@ use burn::module::{Module, Param};
 use burn::nn::{LayerNorm, Linear, LinearConfig};
 use burn::tensor::{Device, Tensor};
 use rem_kernels::{
-    AttentionParameters, AttentionSizes, Dispatch, Dropout, Precision, SublayerMode,
+    AttentionParameters, AttentionSizes, Dispatch, Dropout, Hidden, Precision, SublayerMode,
 };
 
 use crate::config::{self, Activation};
 use crate::model::calls::{CallCounter, Calls};
 use crate::model::embedding::embedding;
 use crate::model::linear;
-use crate::model::sublayer::{feed_forward, layer_norm, norm_parameters, projection};
+use crate::model::sublayer::{
+    feed_forward, kernel_activation, layer_norm, norm_parameters, projection,
+};
 
 /// A pre-norm causal Transformer.
 #[derive(Module, Debug)]
@@ -117,7 +119,12 @@ impl Layer {
 
     fn feed_forward(&self, x: Tensor<2>, dropout: Dropout) -> Tensor<2> {
         let linears = [&self.linear1, &self.linear2];
-        feed_forward(x, &self.norm2, linears, self.activation, self.mode(dropout))
+        // As in IRIS: dropout of the output only.
+        let hidden = Hidden {
+            activation: kernel_activation(self.activation),
+            dropout: false,
+        };
+        feed_forward(x, &self.norm2, linears, hidden, self.mode(dropout))
     }
 }
 
@@ -159,14 +166,16 @@ impl Transformer {
         (x + positions).reshape([batch * tokens, width])
     }
 
-    /// The training forward pass over whole sequences. Returns all outputs.
+    /// The training forward pass over whole sequences. Returns all outputs. Dropout applies to embeddings, attention
+    /// weights and the outputs of sublayers, as in IRIS.
     ///
     /// # Shapes
     ///
     /// - `x`: `[batch, tokens, width]` -> the same
     pub(crate) fn forward_train(&self, x: Tensor<3>, dropout: Dropout) -> Tensor<3> {
         let [batch, tokens, width] = x.dims();
-        let mut x = self.with_positions(x, 0);
+        let embedded = self.with_positions(x, 0);
+        let mut x = rem_kernels::dropout(embedded, dropout.fold_in(self.layers.len() as u64));
         for (i, layer) in self.layers.iter().enumerate() {
             let dropout = dropout.fold_in(i as u64);
             let mode = layer.mode(dropout.fold_in(0));

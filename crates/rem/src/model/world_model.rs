@@ -4,13 +4,19 @@ use burn::module::{Module, Param};
 use burn::nn::{Linear, LinearConfig};
 use burn::tensor::{Device, Int, Tensor};
 
-use rem_kernels::{Activation, Dropout, Precision, cross_entropy};
+use rem_kernels::{Activation, Dropout, Precision};
 
-use crate::config::{self, Embeddings, Generation, Rewards};
+use crate::config::{self, Architecture, Embeddings, Generation, Rewards};
 use crate::model::embedding::embedding;
 use crate::model::linear::linear;
 use crate::model::network::{Network, NetworkState};
 pub use crate::model::world_model_sizes::WorldModelSizes;
+
+mod initial;
+mod losses;
+
+use initial::gpt_initialized;
+pub use losses::WorldModelLosses;
 
 /// A [`Network`] over blocks of K observation tokens and one action, with embeddings and heads.
 #[derive(Module, Debug)]
@@ -88,23 +94,6 @@ pub struct Predictions {
     pub ends: Tensor<3>,
 }
 
-/// The terms of the world model's objective.
-pub struct WorldModelLosses {
-    /// Cross-entropy of observation tokens.
-    pub observations: Tensor<1>,
-    /// Cross-entropy or squared error of rewards.
-    pub rewards: Tensor<1>,
-    /// Cross-entropy of ends.
-    pub ends: Tensor<1>,
-}
-
-impl WorldModelLosses {
-    /// The minimized sum.
-    pub fn total(&self) -> Tensor<1> {
-        self.observations.clone() + self.rewards.clone() + self.ends.clone()
-    }
-}
-
 impl WorldModel {
     /// A world model with initial weights.
     pub fn new(
@@ -118,7 +107,7 @@ impl WorldModel {
             Rewards::Sign => 3,
             Rewards::Continuous => 1,
         };
-        Self {
+        let model = Self {
             action_embeddings: embedding(sizes.actions, width, device),
             observation_embeddings: match config.embeddings {
                 Embeddings::Tokenizer => None,
@@ -134,6 +123,10 @@ impl WorldModel {
             dropout: config.dropout,
             rewards: config.rewards,
             generation: config.architecture.generation(),
+        };
+        match config.architecture {
+            Architecture::Transformer {} => gpt_initialized(model),
+            Architecture::Pop { .. } | Architecture::Retnet { .. } => model,
         }
     }
 
@@ -223,65 +216,6 @@ impl WorldModel {
         }
     }
 
-    /// The training losses (Algorithm 6). Padded steps have no loss. Observations have one from
-    /// [`config::WorldModel::first_observation`] on; see [`config::RewardLossStart`] for rewards and ends.
-    /// `dropout_seed` determines the dropout masks.
-    ///
-    /// # Shapes
-    ///
-    /// - `codes`: `[vocabulary, width]`
-    pub fn losses(
-        &self,
-        codes: &Tensor<2>,
-        batch: &TokenBatch,
-        dropout_seed: u64,
-    ) -> WorldModelLosses {
-        let [size, steps, k] = batch.tokens.dims();
-        let c = self.first_observation;
-        let dropout = Dropout {
-            p: self.dropout as f32,
-            seed: dropout_seed,
-        };
-        let (tokens, actions) = (batch.tokens.clone(), batch.actions.clone());
-        let p = self.forward(codes, tokens, actions, c, dropout);
-        let n = steps - c;
-
-        let rows = size * n;
-        let mask: Tensor<2> = batch.mask.clone().narrow(1, c, n);
-        let vocabulary = p.observations.dims()[3];
-        let observation_loss = cross_entropy(
-            p.observations.reshape([rows * k, vocabulary]),
-            batch.tokens.clone().narrow(1, c, n).reshape([rows * k]),
-        );
-        // Mean over the K tokens of each step: [size, n]
-        let observation_loss: Tensor<2> = observation_loss.reshape([rows, k]);
-        let observation_loss = observation_loss.mean_dim(1).reshape([size, n]);
-
-        // The losses on rewards and ends may start one step before those on observations.
-        let o = self.first_outcome;
-        let m = steps - o;
-        let outcomes = size * m;
-        let outcome_mask: Tensor<2> = batch.mask.clone().narrow(1, o, m);
-        let reward_logits = p.rewards.narrow(1, o, m);
-        let rewards = batch.rewards.clone().narrow(1, o, m);
-        let reward_loss: Tensor<2> = match self.rewards {
-            Rewards::Sign => {
-                let classes = rewards.sign().add_scalar(1.0).int().reshape([outcomes]);
-                cross_entropy(reward_logits.reshape([outcomes, 3]), classes).reshape([size, m])
-            }
-            Rewards::Continuous => (reward_logits.reshape([size, m]) - rewards).square(),
-        };
-        let end_loss = cross_entropy(
-            p.ends.narrow(1, o, m).reshape([outcomes, 2]),
-            batch.ends.clone().narrow(1, o, m).reshape([outcomes]),
-        );
-        WorldModelLosses {
-            observations: masked_mean(observation_loss, mask),
-            rewards: masked_mean(reward_loss, outcome_mask.clone()),
-            ends: masked_mean(end_loss.reshape([size, m]), outcome_mask),
-        }
-    }
-
     /// The state before the first block.
     pub fn initial_state(&self) -> NetworkState {
         self.network.initial_state()
@@ -351,11 +285,6 @@ impl WorldModel {
     pub fn context(&self) -> usize {
         self.context
     }
-}
-
-/// The mean over elements with mask 1.
-fn masked_mean(loss: Tensor<2>, mask: Tensor<2>) -> Tensor<1> {
-    (loss * mask.clone()).sum() / mask.sum().clamp_min(1.0)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pytorch_reader::{DType, PytorchReader};
 
-use crate::config::Config;
+use crate::config::{Config, Embeddings};
 use crate::error::{Error, Result};
 use crate::model::tokenizer::lpips;
 use crate::model::weights::{self, Array, Arrays};
@@ -135,17 +135,23 @@ pub fn lpips(vgg: &Path, heads: &Path) -> Result<Arrays> {
     Ok(out)
 }
 
-/// Reads an agent of the authors' code, and derives the config of a run on `game` from its sizes.
+/// Reads an agent of the authors' code, and derives the config of a run on `game` from its sizes. `embeddings` are those
+/// of observation tokens, which the file does not tell; `None` means the tokenizer's.
 ///
 /// # Errors
-/// If the file cannot be read, or is not such an agent.
-pub fn agent(path: &Path, game: &str) -> Result<(Config, AuthorsAgent)> {
+/// If the file cannot be read, is not such an agent, or `embeddings` is `None` and the world model has embeddings of
+/// observation tokens that look trained.
+pub fn agent(
+    path: &Path,
+    game: &str,
+    embeddings: Option<Embeddings>,
+) -> Result<(Config, AuthorsAgent)> {
     let arrays = read(path)?;
     let failed = |reason: String| Error::Weights {
         file: path.into(),
         reason,
     };
-    let agent = AuthorsAgent::new(&arrays).map_err(failed)?;
+    let agent = AuthorsAgent::new(&arrays, embeddings).map_err(failed)?;
     let config = Config::load("atari100k", &agent.overrides(game))?;
     Ok((config, agent))
 }

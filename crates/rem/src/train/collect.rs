@@ -67,7 +67,7 @@ impl Player {
 }
 
 /// Collects `config.collect.steps_per_epoch` steps into the replay. Continues an open episode, after a burn-in of the
-/// LSTM on its last steps with the current weights.
+/// LSTM on its last steps with the current weights; with `config.collect.reset_per_epoch`, no episode stays open.
 pub(super) fn collect(
     env: &mut dyn Env,
     player: &Player,
@@ -102,9 +102,14 @@ pub(super) fn collect(
         let action = random_action.unwrap_or(actions[0]);
         state = player.act(&[action], observed);
         let step = env.step(action);
-        replay.push(&frame, action as u8, step.reward, step.outcome);
+        let last = i + 1 == config.collect.steps_per_epoch;
+        let outcome = match step.outcome {
+            Outcome::Running if last && config.collect.reset_per_epoch => Outcome::Truncated,
+            outcome => outcome,
+        };
+        replay.push(&frame, action as u8, step.reward, outcome);
         frame = step.frame;
-        if step.outcome != Outcome::Running {
+        if outcome != Outcome::Running {
             let episode = replay.episodes() as u32 - 1;
             let length = replay.episode_steps(episode);
             let ids = (0..length as u32).map(|index| StepId { episode, index });
@@ -164,7 +169,8 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha8Rng;
 
-    fn actions_taken(changes: &[&str]) -> Vec<u8> {
+    /// The replay after a number of collections.
+    fn collected(changes: &[&str], collections: usize) -> Replay {
         let changes: Vec<String> = changes.iter().map(|c| (*c).into()).collect();
         let config = Config::load("debug", &changes).unwrap();
         let mut env = env::make(&config.env, EnvMode::Train, 1).unwrap();
@@ -174,15 +180,22 @@ mod tests {
         let mut replay = Replay::new(bytes, config.tokens_per_obs());
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let player = agent.valid();
-        collect(
-            &mut env,
-            &player,
-            &mut replay,
-            &config,
-            &device,
-            &mut rng,
-            |_| (),
-        );
+        for _ in 0..collections {
+            collect(
+                &mut env,
+                &player,
+                &mut replay,
+                &config,
+                &device,
+                &mut rng,
+                |_| (),
+            );
+        }
+        replay
+    }
+
+    fn actions_taken(changes: &[&str]) -> Vec<u8> {
+        let replay = collected(changes, 1);
         (0..replay.episodes() as u32)
             .flat_map(|episode| {
                 (0..replay.episode_steps(episode) as u32)
@@ -190,6 +203,29 @@ mod tests {
             })
             .map(|id| replay.action(id))
             .collect()
+    }
+
+    #[test]
+    fn an_epoch_starts_with_a_new_episode_if_asked() {
+        let set = ["env.game=paddle", "collect.steps_per_epoch=7"];
+        // Positions in the replay where an episode ends, and whether the last one is open.
+        let ends = |reset: &str| {
+            let replay = collected(&[&set[..], &[reset]].concat(), 3);
+            let mut position = 0;
+            let ends: Vec<usize> = (0..replay.episodes() as u32)
+                .map(|episode| {
+                    position += replay.episode_steps(episode);
+                    position
+                })
+                .collect();
+            (
+                [7, 14, 21].map(|end| ends.contains(&end)),
+                replay.has_open_episode(),
+            )
+        };
+        assert_eq!(ends("collect.reset_per_epoch=true"), ([true; 3], false));
+        let (at, open) = ends("collect.reset_per_epoch=false");
+        assert!(!(at[0] && at[1]) && open);
     }
 
     #[test]

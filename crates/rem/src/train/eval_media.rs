@@ -114,7 +114,7 @@ impl EvalMedia<'_> {
     /// Imagines along the recorded episode: the world model gets context observations, then only the recorded
     /// actions. Starts in the middle of the episode, because little happens at its beginning.
     fn dream(&self, recording: &Recording, rng: &mut impl Rng) -> Vec<FramePair> {
-        let length = self.config.train.horizon.min(recording.frames.len());
+        let length = (self.config.trajectory_steps()).min(recording.frames.len());
         let from = (recording.frames.len() - length) / 2;
         let (frames, rewards) = (&recording.frames[from..], &recording.rewards[from..]);
         let context = self

@@ -332,6 +332,29 @@ mod tests {
         );
     }
 
+    /// IRIS: weights of linear layers, no biases, norms or embeddings.
+    #[test]
+    fn only_linear_layers_of_a_transformer_decay() {
+        use crate::model::world_model::{WorldModel, WorldModelSizes};
+        let config = Config::load("ablation-iris", &[]).unwrap();
+        let sizes = WorldModelSizes::of(&config, 3);
+        let (precision, device) = (rem_kernels::Precision::F32, Device::flex());
+        let model = WorldModel::new(&config.world_model, sizes, precision, &device);
+        let arrays = crate::model::weights::collect(&model);
+        let (decayed, others): (Vec<_>, Vec<_>) = (arrays.iter())
+            .partition(|(name, a)| DecayGroup::WeightMatrices.decays(name, a.shape.len()));
+        // Six linear layers in each of two layers, two in each of three heads.
+        assert_eq!(decayed.len(), 2 * 6 + 3 * 2);
+        let embeddings = others.iter().filter(|(_, a)| a.shape.len() == 2);
+        let names: Vec<&str> = embeddings.map(|(name, _)| &name[..]).collect();
+        let expected = [
+            "action_embeddings",
+            "network.Transformer.positions",
+            "observation_embeddings",
+        ];
+        assert_eq!(names, expected);
+    }
+
     #[test]
     fn weight_matrices_exclude_norms_biases_and_embeddings() {
         let matrices = DecayGroup::WeightMatrices;

@@ -92,31 +92,139 @@ impl Trainer {
     ) -> Vec<(&'static str, f64)> {
         let config = &self.config.world_model;
         let (batch_size, horizon) = (config.optimizer.batch_size, self.config.train.horizon);
-        let min_real = config.first_observation() + 1;
+        let min_real = config.first_outcome() + 1;
         let mut segments = self.replay.segments_since(first_new, horizon, min_real);
         let every = segments.len().div_ceil(MAX_VALIDATION_SEGMENTS).max(1);
         segments = segments.into_iter().step_by(every).collect();
         let model = self.agent.world_model.valid().without_dropout();
         let codes = tokenizer.codes();
-        let mut sums = [0.0; 3];
+        let mut means = WeightedMeans::default();
         for segments in segments.chunks(batch_size) {
             let batch = self.token_source(tokenizer).segments(segments, horizon);
             let losses = model.losses(&codes, &batch, 0);
             let losses = [&losses.observations, &losses.rewards, &losses.ends];
-            for (sum, loss) in sums.iter_mut().zip(losses) {
-                *sum += segments.len() as f64 * scalar(loss);
-            }
+            means.add(losses.map(scalar), model.loss_steps(&batch));
         }
         let names = [
             "validation/loss_obs",
             "validation/loss_rewards",
             "validation/loss_ends",
         ];
-        let means = sums.map(|sum| sum / segments.len() as f64);
-        names
-            .into_iter()
-            .zip(means)
-            .filter(|_| !segments.is_empty())
+        let means = names.into_iter().zip(means.take());
+        means
+            .filter_map(|(name, mean)| Some((name, mean?)))
             .collect()
+    }
+}
+
+/// Means of the three losses over batches with different numbers of unmasked steps.
+#[derive(Default)]
+struct WeightedMeans {
+    sums: [f64; 3],
+    steps: [f64; 3],
+}
+
+impl WeightedMeans {
+    /// Adds the mean losses of a batch, and the numbers of steps that they are means over.
+    fn add(&mut self, losses: [f64; 3], steps: [f64; 3]) {
+        for i in 0..3 {
+            self.sums[i] += steps[i] * losses[i];
+            self.steps[i] += steps[i];
+        }
+    }
+
+    /// The means over all steps; `None` for a loss without any.
+    fn take(self) -> [Option<f64>; 3] {
+        std::array::from_fn(|i| (self.steps[i] > 0.0).then(|| self.sums[i] / self.steps[i]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::model::world_model::{TokenBatch, WorldModel, WorldModelSizes};
+    use burn::tensor::{Device, Tensor};
+    use rem_kernels::Precision;
+
+    /// Segments of 5 steps, of which the first `real` are real, with different tokens, rewards and ends.
+    fn batch(real: &[usize]) -> TokenBatch {
+        let (size, steps, k) = (real.len(), 5, 4);
+        let device = Device::flex();
+        let hashed = |i: usize| (i * i * 7 + i * 3) % 11;
+        let numbers = |count: usize, below: usize| -> Tensor<1> {
+            let numbers: Vec<f32> = (0..count).map(|i| (hashed(i) % below) as f32).collect();
+            Tensor::from_floats(&numbers[..], &device)
+        };
+        let mask: Vec<f32> = (real.iter())
+            .flat_map(|real| (0..steps).map(move |t| f32::from(t < *real)))
+            .collect();
+        TokenBatch {
+            tokens: numbers(size * steps * k, 9).int().reshape([size, steps, k]),
+            actions: numbers(size * steps, 3).int().reshape([size, steps]),
+            rewards: numbers(size * steps, 2).reshape([size, steps]),
+            ends: numbers(size * steps, 2).int().reshape([size, steps]),
+            mask: Tensor::<1>::from_floats(&mask[..], &device).reshape([size, steps]),
+        }
+    }
+
+    /// Segment `i` of a batch.
+    fn segment(batch: &TokenBatch, i: usize) -> TokenBatch {
+        TokenBatch {
+            tokens: batch.tokens.clone().narrow(0, i, 1),
+            actions: batch.actions.clone().narrow(0, i, 1),
+            rewards: batch.rewards.clone().narrow(0, i, 1),
+            ends: batch.ends.clone().narrow(0, i, 1),
+            mask: batch.mask.clone().narrow(0, i, 1),
+        }
+    }
+
+    /// Segments of 5, 2 and 3 real steps: a mean over segments would weigh the short ones as much as the long one.
+    #[test]
+    fn validation_losses_weigh_by_unmasked_steps() {
+        for set in [
+            "world_model.reward_loss_start=after_context",
+            "world_model.reward_loss_start=from_context",
+            "world_model.loss_start=every_step",
+            "world_model.loss_start=every_step world_model.architecture=retnet",
+        ] {
+            let set: Vec<String> = set.split(' ').map(str::to_owned).collect();
+            let config = Config::load("debug", &set).unwrap();
+            let sizes = WorldModelSizes {
+                tokens_per_obs: 4,
+                ..WorldModelSizes::of(&config, 3)
+            };
+            let device = Device::flex();
+            let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+            let model = model.without_dropout();
+            let codes = Tensor::ones([sizes.vocabulary, sizes.width], &device);
+            let losses = |batch: &TokenBatch| {
+                let l = model.losses(&codes, batch, 0);
+                [&l.observations, &l.rewards, &l.ends].map(scalar)
+            };
+            let whole = batch(&[5, 2, 3]);
+            let mut means = WeightedMeans::default();
+            let mut by_segment = [0.0; 3];
+            for i in 0..3 {
+                let part = segment(&whole, i);
+                means.add(losses(&part), model.loss_steps(&part));
+                for (sum, loss) in by_segment.iter_mut().zip(losses(&part)) {
+                    *sum += loss / 3.0;
+                }
+            }
+            let (means, expected) = (means.take(), losses(&whole));
+            for i in 0..3 {
+                let mean = means[i].unwrap();
+                assert!((mean - expected[i]).abs() < 1e-5, "{set:?}: {means:?}");
+                assert!((by_segment[i] - expected[i]).abs() > 1e-4, "{set:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_loss_without_steps_has_no_mean() {
+        let mut means = WeightedMeans::default();
+        means.add([0.0, 2.0, 4.0], [0.0, 3.0, 3.0]);
+        assert_eq!(means.take(), [None, Some(2.0), Some(4.0)]);
     }
 }

@@ -148,7 +148,7 @@ fn import_detects_missing_pop_and_sizes_from_weights() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("agent.safetensors");
     std::fs::write(&file, weights::to_safetensors(&arrays)).unwrap();
-    let (config, agent) = import::agent(&file, "catch").unwrap();
+    let (config, agent) = import::agent(&file, "catch", None).unwrap();
     assert_eq!(config.tokens_per_obs(), golden.config.tokens_per_obs());
     assert_eq!(config.env.frame_size, golden.config.env.frame_size);
     let sizes = WorldModelSizes::of(&config, agent.actions());

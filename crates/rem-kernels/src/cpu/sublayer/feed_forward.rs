@@ -23,7 +23,9 @@ pub struct FeedForwardSublayer<'a> {
     pub down: Linear<'a>,
     /// The activation between the linear layers.
     pub activation: Activation,
-    /// Dropout inside the sublayer and of its output.
+    /// Dropout after the activation.
+    pub hidden_dropout: Dropout,
+    /// Dropout of the output.
     pub dropout: Dropout,
 }
 
@@ -46,7 +48,7 @@ impl FeedForwardSublayer<'_> {
             x: hidden,
             width: self.up.bias.len(),
             activation: self.activation,
-            dropout: self.dropout.fold_in(0),
+            dropout: self.hidden_dropout,
         }
     }
 
@@ -64,7 +66,7 @@ impl FeedForwardSublayer<'_> {
             });
             let down = packer.panels(tile, &[self.down.weight], inner, false);
             matmul(tile, &self.activated(isa, &hidden), &down, &mut out, |first, rows| {
-                finish_rows(isa, first, rows, self.down.bias, self.dropout.fold_in(1), Some(x));
+                finish_rows(isa, first, rows, self.down.bias, self.dropout, Some(x));
             });
         });
         (out, hidden)
@@ -87,7 +89,7 @@ impl FeedForwardSublayer<'_> {
                 x: d_out,
                 width,
                 activation: Activation::None,
-                dropout: self.dropout.fold_in(1),
+                dropout: self.dropout,
             };
             let activated = self.activated(isa, hidden);
             let down = LinearGradient {

@@ -5,7 +5,8 @@ use crate::backend::flex::FlexTensor;
 use crate::cpu::dropout::Dropout;
 use crate::ops::SublayerMode;
 use crate::ops::attention::{self, AttentionOps, AttentionParameters, AttentionSizes};
-use crate::ops::feed_forward::{self, FeedForwardOps, FeedForwardParameters};
+use crate::ops::dropout::DropoutOps;
+use crate::ops::feed_forward::{self, FeedForwardOps, FeedForwardParameters, Hidden};
 use crate::ops::retention::{
     self, RetentionOps, RetentionParameters, RetentionSizes, RetentionTables,
 };
@@ -43,10 +44,14 @@ fn feed_forward_matches_the_reference() {
                     dropout: Dropout::NONE,
                     precision,
                 };
+                let hidden = Hidden {
+                    activation,
+                    dropout: true,
+                };
                 if tuned {
-                    Ad::feed_forward(first, p, activation, mode)
+                    Ad::feed_forward(first, p, hidden, mode)
                 } else {
-                    feed_forward::reference::<Ad>(first, p, activation, mode)
+                    feed_forward::reference::<Ad>(first, p, hidden, mode)
                 }
             })
         };
@@ -325,6 +330,13 @@ fn cached_attention_matches_the_reference() {
 
 #[test]
 fn backward_applies_the_dropout_masks_of_the_forward_pass() {
+    for hidden_dropout in [true, false] {
+        assert_gradients_with_dropout(hidden_dropout);
+    }
+}
+
+/// Compares the slope of the output along a direction with the gradient.
+fn assert_gradients_with_dropout(hidden_dropout: bool) {
     let (width, inner, sizes) = (12, 20, SIZES[0]);
     let rows = sizes.batch * (sizes.tokens + sizes.predicted * sizes.block_tokens);
     let mode = SublayerMode {
@@ -346,9 +358,14 @@ fn backward_applies_the_dropout_masks_of_the_forward_pass() {
         let mut x = inputs.into_iter();
         let first = x.next().unwrap();
         let p = retention_parameters(&mut x);
+        let first = Ad::dropout(first, mode.dropout.fold_in(9));
         let y = Ad::retention(first, p, tables(sizes, 6), sizes, mode);
         let p = feed_forward_parameters(&mut x);
-        let y = Ad::feed_forward(y, p, Activation::Silu, mode);
+        let hidden = Hidden {
+            activation: Activation::Silu,
+            dropout: hidden_dropout,
+        };
+        let y = Ad::feed_forward(y, p, hidden, mode);
         let sizes = AttentionSizes { batch: 1, heads: 2 };
         Ad::attention(y, attention_parameters(&mut x), sizes, mode)
     };
@@ -391,4 +408,46 @@ fn backward_applies_the_dropout_masks_of_the_forward_pass() {
         (slope - along).abs() < 2e-2 * slope.abs().max(1.0),
         "{slope} and {along}"
     );
+}
+
+/// Without dropout of the hidden units, only whole outputs are dropped: they equal the residual.
+#[test]
+fn hidden_units_are_dropped_only_if_asked() {
+    let (rows, width, inner) = (40, 8, 30);
+    let shapes = [
+        vec![rows, width],
+        vec![width],
+        vec![width],
+        vec![width, inner],
+        vec![inner],
+        vec![inner, width],
+        vec![width],
+    ];
+    let run = |hidden_dropout: bool, p: f32| {
+        let mut inputs = (shapes.iter().zip(1..)).map(|(shape, seed)| leaf(shape, seed));
+        let first = inputs.next().unwrap();
+        let parameters = feed_forward_parameters(&mut inputs);
+        let mode = SublayerMode {
+            dropout: Dropout { p, seed: 5 },
+            precision: Precision::F32,
+        };
+        let hidden = Hidden {
+            activation: Activation::Gelu,
+            dropout: hidden_dropout,
+        };
+        let out = Ad::feed_forward(first.clone(), parameters, hidden, mode);
+        let [out, x] = [out, first].map(|t| values(t.into_primitive()));
+        let added: Vec<f32> = out.iter().zip(&x).map(|(o, x)| o - x).collect();
+        added
+    };
+    let whole = run(true, 0.0);
+    // Each element that is kept is the whole one, scaled.
+    let kept_whole = |dropped: &[f32]| {
+        let pairs = dropped.iter().zip(&whole).filter(|(d, _)| **d != 0.0);
+        pairs.clone().count() > 100 && pairs.clone().all(|(d, w)| (d * 0.7 - w).abs() < 1e-4)
+    };
+    let output_only = run(false, 0.3);
+    assert!(output_only.contains(&0.0));
+    assert!(kept_whole(&output_only));
+    assert!(!kept_whole(&run(true, 0.3)));
 }

@@ -52,6 +52,72 @@ fn from_context_adds_the_reward_loss_of_a_dreams_first_step() {
     }
 }
 
+/// POP predicts even the first observation. Token by token, its first token has no prediction.
+#[test]
+fn every_step_has_all_losses() {
+    for architecture in ["pop", "retnet", "transformer"] {
+        let set = [
+            "world_model.loss_start=every_step".to_string(),
+            format!("world_model.architecture={architecture}"),
+        ];
+        let [observations, rewards, ends] = losses(&set, 1);
+        assert!(observations > 0.0 && rewards > 0.0 && ends > 0.0);
+        assert_eq!(losses(&set, 0), [0.0; 3]);
+    }
+}
+
+/// The loss on a segment of one observation is the mean cross-entropy of its predicted tokens.
+#[test]
+fn the_first_observation_has_the_loss_of_its_predicted_tokens() {
+    let device = Device::flex();
+    for (architecture, first_token) in [("pop", 0), ("retnet", 1), ("transformer", 1)] {
+        let set = [
+            "world_model.loss_start=every_step".to_string(),
+            format!("world_model.architecture={architecture}"),
+        ];
+        let config = Config::load("debug", &set).unwrap();
+        let sizes = WorldModelSizes {
+            tokens_per_obs: 4,
+            ..WorldModelSizes::of(&config, 2)
+        };
+        let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+        let model = model.without_dropout();
+        let codes = Tensor::random(
+            [sizes.vocabulary, sizes.width],
+            burn::tensor::Distribution::Normal(0.0, 1.0),
+            &device,
+        );
+        let tokens = Tensor::<1, Int>::from_ints([3, 1, 4, 1], &device);
+        let batch = TokenBatch {
+            tokens: tokens.clone().reshape([1, 1, 4]),
+            actions: Tensor::zeros([1, 1], &device),
+            rewards: Tensor::zeros([1, 1], &device),
+            ends: Tensor::zeros([1, 1], &device),
+            mask: Tensor::ones([1, 1], &device),
+        };
+        let p = model.forward(
+            &codes,
+            batch.tokens.clone(),
+            batch.actions.clone(),
+            0,
+            Dropout::NONE,
+        );
+        let logits: Tensor<2> = p.observations.reshape([4, sizes.vocabulary]);
+        let log = burn::tensor::activation::log_softmax(logits, 1);
+        let each: Vec<f32> = (log.gather(1, tokens.reshape([4, 1])).neg())
+            .reshape([4])
+            .try_into_vec_as()
+            .unwrap();
+        let predicted = &each[first_token..];
+        let expected = predicted.iter().sum::<f32>() / predicted.len() as f32;
+        let found: f32 = (model.losses(&codes, &batch, 0).observations).into_scalar();
+        assert!(
+            (found - expected).abs() < 1e-5,
+            "{architecture}: {found}, {expected}"
+        );
+    }
+}
+
 #[test]
 fn loss_start_adds_losses_within_the_context() {
     let set = ["world_model.context=3", "world_model.loss_start=1"].map(String::from);

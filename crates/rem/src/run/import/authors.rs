@@ -1,10 +1,11 @@
 //! Conversion of agents of the authors' PyTorch code: parameter names, layouts and sizes.
 //!
 //! - Linear weights are `[out, in]` there and `[in, out]` here. The scale of a norm is called `weight` there.
-//! - The embedding table there has rows for observations, actions and padding. A model that shares the tokenizer's codes
-//!   uses only the action rows.
+//! - The embedding table there has rows for observations, actions and padding, also in a model that shares the
+//!   tokenizer's codes and never trains the rows for observations. See [`were_trained`].
 //! - The last of the K + 1 prediction embeddings is unused. An agent without prediction embeddings has no POP.
 
+use crate::config::Embeddings;
 use crate::model::weights::{Array, Arrays, under};
 
 /// The converted weights of an agent of the authors' code.
@@ -23,6 +24,7 @@ pub struct AuthorsAgent {
 #[derive(Clone, Debug)]
 struct Sizes {
     architecture: &'static str,
+    embeddings: Embeddings,
     vocabulary: usize,
     embedding: usize,
     channels: usize,
@@ -36,8 +38,9 @@ struct Sizes {
 }
 
 impl AuthorsAgent {
-    /// Converts all arrays of an agent.
-    pub(super) fn new(arrays: &Arrays) -> Result<Self, String> {
+    /// Converts all arrays of an agent. `embeddings` are those of observation tokens; `None` means the tokenizer's, and
+    /// is an error if the world model has rows for observations that look trained.
+    pub(super) fn new(arrays: &Arrays, embeddings: Option<Embeddings>) -> Result<Self, String> {
         let shape = |name: &str| {
             let found = arrays.get(name).map(|a| a.shape.clone());
             found.ok_or_else(|| format!("`{name}` is missing"))
@@ -71,6 +74,7 @@ impl AuthorsAgent {
         };
         let sizes = Sizes {
             architecture,
+            embeddings: embeddings.unwrap_or(Embeddings::Tokenizer),
             vocabulary: codes[0],
             embedding: codes[1],
             channels: rank("tokenizer.encoder.in_conv.weight", 4)?[0],
@@ -82,9 +86,19 @@ impl AuthorsAgent {
             actions: actor[0],
             tokens_per_obs,
         };
+        let mut world_model = world_model(under(arrays, "world_model"), sizes.vocabulary)?;
+        let table = &arrays["world_model.embedding.weight"];
+        let observations = rows_of(table, 0, sizes.vocabulary);
+        match embeddings {
+            None if were_trained(&observations) => return Err(AMBIGUOUS_EMBEDDINGS.into()),
+            None | Some(Embeddings::Tokenizer) => {}
+            Some(Embeddings::Own) => {
+                world_model.insert("observation_embeddings".into(), observations);
+            }
+        }
         Ok(Self {
             tokenizer: tokenizer(under(arrays, "tokenizer"))?,
-            world_model: world_model(under(arrays, "world_model"), sizes.vocabulary)?,
+            world_model,
             actor_critic: actor_critic(under(arrays, "actor_critic"))?,
             sizes,
         })
@@ -115,11 +129,26 @@ impl AuthorsAgent {
         .chain([
             format!("env.game={game}"),
             format!("world_model.architecture={}", s.architecture),
+            format!("world_model.embeddings={}", s.embeddings.name()),
             // The authors train in f32.
             "precision=f32".into(),
         ])
         .collect()
     }
+}
+
+const AMBIGUOUS_EMBEDDINGS: &str = "the world model has trained embeddings of observation tokens: pass \
+     `--embeddings own` if it was trained with separate embeddings, or `--embeddings tokenizer` if it reads the tokenizer's codes";
+
+/// Whether embeddings have left their initial distribution, a standard normal one: the sum or the sum of squares is more
+/// than six standard deviations from its expectation. Weight decay there does not apply to embeddings, so rows that no
+/// token uses keep their initial values.
+fn were_trained(rows: &Array) -> bool {
+    let count = rows.data.len() as f64;
+    let values = rows.data.iter().map(|x| f64::from(*x));
+    let sum: f64 = values.clone().sum();
+    let squares: f64 = values.map(|x| x * x).sum();
+    sum.abs() > 6.0 * count.sqrt() || (squares - count).abs() > 6.0 * (2.0 * count).sqrt()
 }
 
 /// The embeddings that only agents with POP have.
@@ -277,5 +306,48 @@ fn rows_of(array: &Array, from: usize, to: usize) -> Array {
     Array {
         shape: vec![to - from, width],
         data: array.data[from * width..to * width].to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// Standard normal numbers by the method of Box and Muller.
+    fn initial_rows(seed: u64) -> Array {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut normal = || {
+            let (a, b): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
+            ((-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()) as f32
+        };
+        Array {
+            shape: vec![512, 64],
+            data: (0..512 * 64).map(|_| normal()).collect(),
+        }
+    }
+
+    #[test]
+    fn initial_embeddings_are_not_taken_for_trained_ones() {
+        for seed in 0..20 {
+            assert!(!were_trained(&initial_rows(seed)), "{seed}");
+        }
+    }
+
+    /// Changes of any direction with a root mean square of 0.3, a shift, or decay.
+    #[test]
+    fn changed_embeddings_are_recognized() {
+        let changed = |change: &dyn Fn(usize, f32) -> f32| {
+            let mut rows = initial_rows(1);
+            for (i, x) in rows.data.iter_mut().enumerate() {
+                *x = change(i, *x);
+            }
+            were_trained(&rows)
+        };
+        let other = initial_rows(2).data;
+        assert!(changed(&|i, x| x + 0.3 * other[i]));
+        assert!(changed(&|_, x| x + 0.05));
+        assert!(changed(&|_, x| 0.95 * x));
     }
 }

@@ -1,0 +1,153 @@
+//! The world model's training losses (Algorithm 6).
+
+use burn::tensor::{Tensor, TensorData};
+use rem_kernels::{Dropout, cross_entropy};
+
+use super::{TokenBatch, WorldModel};
+use crate::config::Rewards;
+
+/// The terms of the world model's objective.
+pub struct WorldModelLosses {
+    /// Cross-entropy of observation tokens.
+    pub observations: Tensor<1>,
+    /// Cross-entropy or squared error of rewards.
+    pub rewards: Tensor<1>,
+    /// Cross-entropy of ends.
+    pub ends: Tensor<1>,
+}
+
+impl WorldModelLosses {
+    /// The minimized sum.
+    pub fn total(&self) -> Tensor<1> {
+        self.observations.clone() + self.rewards.clone() + self.ends.clone()
+    }
+}
+
+impl WorldModel {
+    /// The training losses (Algorithm 6). Padded steps have no loss. Observations have one from
+    /// [`first_observation`] on; see [`RewardLossStart`] for rewards and ends. Token by token, the first token of a
+    /// segment has none, because nothing predicts it. `dropout_seed` determines the dropout masks.
+    ///
+    /// # Shapes
+    ///
+    /// - `codes`: `[vocabulary, width]`
+    ///
+    /// [`first_observation`]: crate::config::WorldModel::first_observation
+    /// [`RewardLossStart`]: crate::config::RewardLossStart
+    pub fn losses(
+        &self,
+        codes: &Tensor<2>,
+        batch: &TokenBatch,
+        dropout_seed: u64,
+    ) -> WorldModelLosses {
+        let [size, steps, k] = batch.tokens.dims();
+        let c = self.first_observation;
+        let dropout = Dropout {
+            p: self.dropout as f32,
+            seed: dropout_seed,
+        };
+        let (tokens, actions) = (batch.tokens.clone(), batch.actions.clone());
+        let p = self.forward(codes, tokens, actions, c, dropout);
+        let n = steps - c;
+
+        let rows = size * n;
+        let vocabulary = p.observations.dims()[3];
+        let observation_loss = cross_entropy(
+            p.observations.reshape([rows * k, vocabulary]),
+            batch.tokens.clone().narrow(1, c, n).reshape([rows * k]),
+        );
+        let mut observation_loss: Tensor<2> = observation_loss.reshape([size, n * k]);
+        if self.includes_unpredicted_token() {
+            observation_loss = observation_loss * first_and_others(0.0, n * k, &batch.mask);
+        }
+        // Mean over the K tokens of each step: [size, n]
+        let observation_loss: Tensor<2> = observation_loss.reshape([rows, k]);
+        let observation_loss = observation_loss.mean_dim(1).reshape([size, n]);
+
+        // The losses on rewards and ends may start one step before those on observations.
+        let o = self.first_outcome;
+        let m = steps - o;
+        let outcomes = size * m;
+        let masks = self.loss_masks(&batch.mask, k);
+        let reward_logits = p.rewards.narrow(1, o, m);
+        let rewards = batch.rewards.clone().narrow(1, o, m);
+        let reward_loss: Tensor<2> = match self.rewards {
+            Rewards::Sign => {
+                let classes = rewards.sign().add_scalar(1.0).int().reshape([outcomes]);
+                cross_entropy(reward_logits.reshape([outcomes, 3]), classes).reshape([size, m])
+            }
+            Rewards::Continuous => (reward_logits.reshape([size, m]) - rewards).square(),
+        };
+        let end_loss = cross_entropy(
+            p.ends.narrow(1, o, m).reshape([outcomes, 2]),
+            batch.ends.clone().narrow(1, o, m).reshape([outcomes]),
+        );
+        WorldModelLosses {
+            observations: masked_mean(observation_loss, masks.observations, masks.weights),
+            rewards: masked_mean(reward_loss, masks.outcomes.clone(), masks.outcomes.clone()),
+            ends: masked_mean(
+                end_loss.reshape([size, m]),
+                masks.outcomes.clone(),
+                masks.outcomes,
+            ),
+        }
+    }
+
+    /// Whether the losses include a first token that nothing predicts.
+    fn includes_unpredicted_token(&self) -> bool {
+        self.first_observation == 0 && !self.network.predicts_first_token()
+    }
+
+    /// Which steps have losses, from the mask of the real ones, `[batch, steps]`.
+    fn loss_masks(&self, mask: &Tensor<2>, k: usize) -> LossMasks {
+        let [_, steps] = mask.dims();
+        let (c, o) = (self.first_observation, self.first_outcome);
+        let observations = mask.clone().narrow(1, c, steps - c);
+        let weights = match self.includes_unpredicted_token() {
+            false => observations.clone(),
+            true => {
+                let share = (k - 1) as f64 / k as f64;
+                observations.clone() * first_and_others(share, steps, mask)
+            }
+        };
+        LossMasks {
+            observations,
+            weights,
+            outcomes: mask.clone().narrow(1, o, steps - o),
+        }
+    }
+
+    /// The number of steps over which each loss of a batch is a mean: observations, rewards, ends.
+    pub(crate) fn loss_steps(&self, batch: &TokenBatch) -> [f64; 3] {
+        let [_, _, k] = batch.tokens.dims();
+        let masks = self.loss_masks(&batch.mask, k);
+        let sum = |t: Tensor<2>| f64::from(t.sum().into_scalar::<f32>());
+        let outcomes = sum(masks.outcomes);
+        [sum(masks.weights), outcomes, outcomes]
+    }
+}
+
+/// Which steps of a batch have losses.
+struct LossMasks {
+    /// 1 for observations with a loss, `[batch, predicted steps]`.
+    observations: Tensor<2>,
+    /// The same times the share of tokens with a loss.
+    weights: Tensor<2>,
+    /// 1 for rewards and ends with a loss, `[batch, steps with an outcome]`.
+    outcomes: Tensor<2>,
+}
+
+/// A row that begins with `first` and continues with ones, `[1, length]`; device and type are those of `like`.
+fn first_and_others(first: f64, length: usize, like: &Tensor<2>) -> Tensor<2> {
+    let mut row = vec![1.0; length];
+    row[0] = first;
+    Tensor::from_data(
+        TensorData::new(row, [1, length]),
+        (&like.device(), like.dtype()),
+    )
+}
+
+/// The mean over elements with mask 1. `weights` is the share of each element that has a loss; 0 without any.
+fn masked_mean(loss: Tensor<2>, mask: Tensor<2>, weights: Tensor<2>) -> Tensor<1> {
+    (loss * mask).sum() / weights.sum().clamp_min(0.5)
+}
