@@ -138,6 +138,7 @@ fn summary(phase: &str, values: &[(&str, f64)]) -> String {
             "loss_ends",
         ],
         "actor_critic" => &["imagined_return", "entropy"],
+        "evaluate" => &["test/loss_obs"],
         _ => &[],
     };
     let parts = values.iter().filter(|(n, _)| names.contains(n));

@@ -15,7 +15,8 @@ use rem_report::{Request, Style};
 ///
 /// Tables include finished runs with their final score; unfinished runs appear in the learning curves only. Runs in the
 /// same directory form one system; NAME=PATH renames a run, a directory or a file. Systems are compared on the games
-/// they have in common. Notes below the tables list missing games, unequal numbers of runs and differing protocols.
+/// they have in common. Scores of runs that depart from the protocol of the benchmark or from the paper have a mark and a
+/// footnote. Notes below the tables list missing games, unequal numbers of runs and differing protocols.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:

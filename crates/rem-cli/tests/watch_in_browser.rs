@@ -105,7 +105,8 @@ fn every_tab_renders_at_both_widths_and_color_schemes() {
         ),
         (
             "run/one/metrics",
-            "document.querySelectorAll('.chart-box').length > 15",
+            "document.querySelectorAll('.chart-box').length > 15 && [...document.querySelectorAll('.chart-box')].some(box => \
+             box.querySelector('figcaption').textContent === 'loss_obs' && box.querySelector('.legend').textContent.includes('test episodes'))",
         ),
         (
             "run/one/tokenizer",

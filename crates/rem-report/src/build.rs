@@ -5,6 +5,7 @@ use rem_stats::{Bootstrap, Game, Matrix, Metric, common_games, superhuman};
 
 use crate::curves;
 use crate::error::{Error, Result};
+use crate::loss_curves;
 use crate::notes;
 use crate::paper;
 use crate::report::{Improvement, Report, Summary};
@@ -45,6 +46,7 @@ pub(crate) fn build(
         summaries: matrices.iter().map(summary).collect(),
         improvements: improvements(&systems, &matrices, &bootstrap),
         panels: curves::panels(&systems, &bootstrap),
+        losses: loss_curves::panels(&systems),
         comparisons: Vec::new(),
         notes: Vec::new(),
         styles: styles(&systems),

@@ -173,16 +173,11 @@ mod tests {
 
     fn run(game: &str, seed: u64, evaluations: &[(u64, f64)]) -> Run {
         Run {
-            name: format!("{game}-{seed}"),
-            path: format!("{game}-{seed}").into(),
-            game: GameName::new(game),
-            seed,
             evaluations: evaluations
                 .iter()
                 .map(|&(steps, mean)| Evaluation { steps, mean })
                 .collect(),
-            score: None,
-            protocol: None,
+            ..Run::example(game, seed)
         }
     }
 

@@ -4,8 +4,12 @@ mod aggregates;
 mod curves;
 mod improvement;
 mod intervals;
+mod losses;
+mod panel;
 mod profiles;
 
+use crate::loss_curves::LossPanel;
+use crate::losses::Split;
 use crate::plot::svg::{Svg, TextMode};
 use crate::plot::theme::Theme;
 use crate::report::Report;
@@ -67,7 +71,7 @@ const TEXT: f64 = 13.0;
 const SMALL: f64 = 12.0;
 
 /// The names of all figures that any report may have.
-pub const NAMES: [&str; 4] = ["aggregates", "profiles", "improvement", "curves"];
+pub const NAMES: [&str; 5] = ["aggregates", "profiles", "improvement", "curves", "losses"];
 
 impl Figure {
     /// The figure as SVG. `id` is unique among the figures of a page.
@@ -147,5 +151,34 @@ pub fn all(report: &Report) -> Vec<Figure> {
             draw: curves::draw,
         });
     }
+    if !report.losses.is_empty() {
+        figures.push(Figure {
+            name: "losses",
+            title: "Observation loss of the world model".into(),
+            caption: format!(
+                "Cross-entropy of observation tokens over epochs: means over an epoch's training batches, with dropout (dashed), and on episodes of the evaluation, without dropout (solid, a dot per evaluation). Lines are means over seeds, at epochs that all runs have; shaded areas are one standard deviation over seeds.{}",
+                missing_test_losses(report)
+            ),
+            draw: losses::draw,
+        });
+    }
     figures
+}
+
+/// A sentence about games on which a system has losses of training only.
+fn missing_test_losses(report: &Report) -> &'static str {
+    let lacks_test = |panel: &LossPanel| {
+        let count = |split| {
+            panel
+                .curves
+                .iter()
+                .filter(move |c| c.split == split)
+                .count()
+        };
+        count(Split::Test) < count(Split::Training)
+    };
+    match report.losses.iter().any(lacks_test) {
+        true => " Runs without a solid line have no losses on test episodes in their logs.",
+        false => "",
+    }
 }

@@ -15,7 +15,7 @@ use crate::{png, tables};
 
 const THEMES: [(Theme, &str); 2] = [(Theme::Light, "light"), (Theme::Dark, "dark")];
 /// Names of the CSV files with the data behind the figures.
-const DATA: [&str; 3] = ["scores", "profiles", "curves"];
+const DATA: [&str; 4] = ["scores", "profiles", "curves", "losses"];
 
 /// The output of [`write`].
 #[derive(Debug)]
@@ -205,8 +205,24 @@ fn data(report: &Report) -> Vec<(&'static str, String)> {
             }
         }
     }
+    let mut losses = head(&["game", "system", "split", "runs", "epoch", "loss", "sd"]);
+    for panel in &report.losses {
+        for curve in &panel.curves {
+            losses.extend(curve.points.iter().map(|point| {
+                vec![
+                    panel.title.clone(),
+                    report.systems[curve.system].name.clone(),
+                    curve.split.name().into(),
+                    curve.runs.to_string(),
+                    point.epoch.to_string(),
+                    point.mean.to_string(),
+                    end(point.deviation),
+                ]
+            }));
+        }
+    }
     DATA.into_iter()
-        .zip([scores, profiles, curves])
+        .zip([scores, profiles, curves, losses])
         .filter(|(_, records)| records.len() > 1)
         .map(|(name, records)| (name, csv::records(records)))
         .collect()

@@ -23,11 +23,15 @@
 
 mod build;
 mod curves;
+mod departures;
 mod error;
 mod figures;
 mod files;
+mod footnotes;
 mod formats;
 mod input;
+mod loss_curves;
+mod losses;
 mod main_table;
 mod notes;
 mod paper;
@@ -36,6 +40,7 @@ mod png;
 mod protocol;
 mod report;
 mod run;
+mod settings;
 mod system;
 mod table;
 mod tables;
@@ -49,11 +54,13 @@ pub use error::{Error, Result};
 pub use files::{Written, write};
 pub use formats::html::page as html;
 pub use formats::terminal::{Style, report as terminal};
+pub use loss_curves::{LossCurve, LossPanel, LossPoint};
+pub use losses::Split;
 pub use report::{
     Comparison, Difference, DifferenceKind, Improvement, Note, Report, Severity, Summary,
 };
 pub use system::System;
-pub use table::{Cell, Marks, Row, Table};
+pub use table::{Cell, Footnote, Marks, Row, Table};
 pub use tables::all as tables;
 
 /// What to report on.

@@ -3,11 +3,11 @@
 use rem_stats::Game;
 use rem_stats::baselines::Family;
 
+use crate::departures::{self, Standard};
 use crate::protocol::{Affects, Protocol};
 use crate::report::{Note, Report, Severity};
 use crate::run::{GameName, Run};
 use crate::system::{Origin, System};
-use crate::table::fixed;
 
 /// All notes of a report, warnings first. `input_notes` are from reading the inputs.
 pub fn all(report: &Report, input_notes: Vec<String>) -> Vec<Note> {
@@ -18,7 +18,7 @@ pub fn all(report: &Report, input_notes: Vec<String>) -> Vec<Note> {
         notes.extend(runs(system));
     }
     notes.extend(protocols(report));
-    notes.extend(deviations(report));
+    notes.extend(departures(report));
     notes.extend(paper(report));
     if report.systems.iter().any(|system| !system.is_yours()) {
         notes.push(note(
@@ -106,6 +106,11 @@ fn scores(report: &Report, system: &System) -> Vec<Note> {
     if let (Origin::File(_), Family::TokenBased) = (&system.origin, system.family) {
         notes.push(note(format!(
             "{name} counts as token-based; if it is not, pass `--not-token-based {name}`"
+        )));
+    }
+    if matches!(system.origin, Origin::File(_)) {
+        notes.push(note(format!(
+            "{name} is a file of scores: its evaluation protocol is not known"
         )));
     }
     notes
@@ -204,19 +209,18 @@ fn compared(a: &Run, b: &Run) -> bool {
     }
 }
 
-/// Deviations of runs from the protocol of the benchmark.
-fn deviations(report: &Report) -> Vec<Note> {
+/// Departures of runs from the protocol of the benchmark, from the paper and from the preset `atari100k`.
+fn departures(report: &Report) -> Vec<Note> {
     let mut found: Vec<(String, Vec<&Run>)> = Vec::new();
     for run in report.systems.iter().flat_map(System::runs) {
-        let (GameName::Benchmark(_), Some(protocol)) = (&run.game, &run.protocol) else {
-            continue;
-        };
-        for (label, value, prescribed) in protocol.deviations() {
-            let text = format!(
-                "{label} {}, not {} as in the benchmark",
-                short(value),
-                short(prescribed)
-            );
+        let (settings, protocol): (Vec<_>, Vec<_>) = (run.departures.iter().cloned())
+            .partition(|departure| departure.standard == Standard::Preset);
+        let texts = protocol.iter().map(|departure| match departure.prescribed {
+            Some(_) => format!("{} as in {}", departure.text(), departure.standard.name()),
+            None => departure.text(),
+        });
+        let settings = (!settings.is_empty()).then(|| departures::summary(&settings));
+        for text in texts.chain(settings) {
             match found.iter_mut().find(|(other, _)| *other == text) {
                 Some((_, runs)) => runs.push(run),
                 None => found.push((text, vec![run])),
@@ -225,11 +229,6 @@ fn deviations(report: &Report) -> Vec<Note> {
     }
     let warn = |(text, runs): (String, Vec<&Run>)| warning(format!("{text}: {}", names(&runs)));
     found.into_iter().map(warn).collect()
-}
-
-/// Without decimals if `number` is whole.
-fn short(number: f64) -> String {
-    fixed(number, if number.fract() == 0.0 { 0 } else { 2 })
 }
 
 /// The names of the runs that satisfy a predicate. `None` if there are none.

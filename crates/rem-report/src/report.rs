@@ -4,6 +4,7 @@ use rem_stats::baselines::Family;
 use rem_stats::{Bootstrap, Estimate, Game};
 
 use crate::curves::Panel;
+use crate::loss_curves::LossPanel;
 use crate::system::System;
 
 /// A report: scores, statistics and notes.
@@ -23,6 +24,8 @@ pub struct Report {
     pub improvements: Vec<Improvement>,
     /// Learning curves, one panel per game.
     pub panels: Vec<Panel>,
+    /// Observation losses of the world model, one panel per game.
+    pub losses: Vec<LossPanel>,
     /// Comparisons with the tables of the paper.
     pub comparisons: Vec<Comparison>,
     /// Notes and warnings, warnings first.

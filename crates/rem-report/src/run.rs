@@ -7,8 +7,11 @@ use rem_run::{Score, Scores, layout};
 use rem_stats::Game;
 use serde::Deserialize;
 
+use crate::departures::{Departure, Standard};
 use crate::error::{Error, Result};
+use crate::losses::ObservationLosses;
 use crate::protocol::Protocol;
+use crate::settings;
 
 /// The scores and the protocol of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +30,10 @@ pub struct Run {
     pub score: Option<f64>,
     /// The protocol. `None` if the file is missing.
     pub protocol: Option<Protocol>,
+    /// Departures from the protocol of the benchmark and from the paper, on games of the benchmark.
+    pub departures: Vec<Departure>,
+    /// Observation losses of the world model.
+    pub losses: ObservationLosses,
 }
 
 /// A game of the benchmark, or any other.
@@ -53,21 +60,59 @@ impl Run {
         let Some(scores) = read_scores(&dir.join(layout::SCORES))? else {
             return Ok(None);
         };
+        let game = GameName::new(&scores.game);
+        let protocol = Protocol::read(dir)?;
+        let departures = match &game {
+            GameName::Benchmark(game) => departures(dir, game, protocol.as_ref())?,
+            GameName::Other(_) => Vec::new(),
+        };
         Ok(Some(Self {
             name: name_of(dir),
             path: dir.into(),
-            game: GameName::new(&scores.game),
+            game,
             seed: scores.seed,
             evaluations: last_at_each_step(&scores.evaluations),
             score: scores.final_score.map(|score| score.mean),
-            protocol: Protocol::read(dir)?,
+            protocol,
+            departures,
+            losses: ObservationLosses::read(dir)?,
         }))
+    }
+
+    #[cfg(test)]
+    pub fn example(game: &str, seed: u64) -> Self {
+        Self {
+            name: format!("{game}-{seed}"),
+            path: format!("{game}-{seed}").into(),
+            game: GameName::new(game),
+            seed,
+            evaluations: Vec::new(),
+            score: None,
+            protocol: None,
+            departures: Vec::new(),
+            losses: ObservationLosses::default(),
+        }
     }
 
     /// Environment steps at the last evaluation.
     pub fn last_steps(&self) -> u64 {
         self.evaluations.last().map_or(0, |last| last.steps)
     }
+}
+
+/// All departures of the run in `dir` on a game of the benchmark: those of its protocol, then its other settings.
+fn departures(dir: &Path, game: &Game, protocol: Option<&Protocol>) -> Result<Vec<Departure>> {
+    let unknown = || {
+        vec![Departure {
+            subject: "protocol".into(),
+            value: "not known (no protocol.json)".into(),
+            prescribed: None,
+            standard: Standard::Benchmark,
+        }]
+    };
+    let mut departures = protocol.map_or_else(unknown, |protocol| protocol.departures(game));
+    departures.extend(settings::departures(dir)?);
+    Ok(departures)
 }
 
 /// The last component of a path, also of `.` and `..`.

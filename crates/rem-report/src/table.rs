@@ -9,6 +9,8 @@ pub struct Table {
     pub title: String,
     /// The text below it.
     pub caption: String,
+    /// The footnotes to which its cells refer.
+    pub footnotes: Vec<Footnote>,
     /// Headings with the number of adjacent columns that they span. Empty, or covers all columns.
     pub groups: Vec<(String, usize)>,
     /// Column titles. The first column names the rows.
@@ -35,6 +37,8 @@ pub struct Cell {
     pub exact: Option<f64>,
     /// Its marks.
     pub marks: Marks,
+    /// The numbers of its footnotes, in ascending order.
+    pub footnotes: Vec<usize>,
 }
 
 /// Marks of the best values in a row.
@@ -44,6 +48,28 @@ pub struct Marks {
     pub bold: bool,
     /// The best of all systems.
     pub underline: bool,
+}
+
+/// A footnote of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Footnote {
+    /// Its number in the report, from 0.
+    pub number: usize,
+    /// One sentence without a full stop.
+    pub text: String,
+}
+
+impl Footnote {
+    /// Its mark.
+    pub(crate) fn mark(&self) -> String {
+        footnote_mark(self.number)
+    }
+}
+
+/// The mark of a footnote: `†`, `‡`, `§`, `¶`, `††`, …
+pub(crate) fn footnote_mark(number: usize) -> String {
+    const MARKS: [&str; 4] = ["†", "‡", "§", "¶"];
+    MARKS[number % MARKS.len()].repeat(1 + number / MARKS.len())
 }
 
 impl Row {
@@ -62,7 +88,7 @@ impl Cell {
         Self {
             text: fixed(value, decimals),
             exact: Some(value),
-            marks: Marks::default(),
+            ..Self::default()
         }
     }
 
@@ -74,6 +100,16 @@ impl Cell {
     /// The same cell with these marks.
     pub(crate) fn marked(self, marks: Marks) -> Self {
         Self { marks, ..self }
+    }
+
+    /// The same cell with references to these footnotes.
+    pub(crate) fn noted(self, footnotes: Vec<usize>) -> Self {
+        Self { footnotes, ..self }
+    }
+
+    /// The marks of its footnotes.
+    pub(crate) fn footnote_marks(&self) -> String {
+        self.footnotes.iter().map(|n| footnote_mark(*n)).collect()
     }
 
     /// Whether it is a number or a dash, which are aligned to the right.
@@ -122,6 +158,12 @@ pub fn fixed(value: f64, decimals: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn marks_of_footnotes_are_distinct() {
+        let marks: Vec<_> = (0..9).map(footnote_mark).collect();
+        assert_eq!(marks, ["†", "‡", "§", "¶", "††", "‡‡", "§§", "¶¶", "†††"]);
+    }
 
     #[test]
     fn rounded_zero_has_no_minus_sign() {

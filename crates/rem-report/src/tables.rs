@@ -6,9 +6,10 @@ mod runs;
 use rem_stats::baselines::Family;
 use rem_stats::{Estimate, Metric};
 
+use crate::footnotes::Footnotes;
 use crate::main_table::{self, Label};
 use crate::notes::counted;
-use crate::report::Report;
+use crate::report::{Report, Summary};
 use crate::system::Origin;
 use crate::table::{Cell, Row, Table, fixed};
 
@@ -22,6 +23,7 @@ pub fn all(report: &Report) -> Vec<Table> {
         games::other(report),
         paper(report),
         runs::runs(report),
+        runs::departures(report),
         runs::protocols(report),
         systems(report),
     ];
@@ -32,7 +34,7 @@ pub fn all(report: &Report) -> Vec<Table> {
 }
 
 /// The names of all tables that any report may have.
-pub const NAMES: [&str; 9] = [
+pub const NAMES: [&str; 10] = [
     "main",
     "aggregates",
     "improvement",
@@ -40,18 +42,31 @@ pub const NAMES: [&str; 9] = [
     "other-games",
     "paper",
     "runs",
+    "departures",
     "protocols",
     "systems",
 ];
 
 /// Scores per game and metrics, as in Table 1.
 pub fn main(report: &Report) -> Table {
+    let footnotes = Footnotes::of(report);
+    let of_row = |label: Label, summary: &Summary| {
+        let games = report.games.iter().copied();
+        let in_row = games.filter(|game| match label {
+            Label::Game(title) => game.title() == title,
+            Label::Superhuman | Label::Metric(_) => true,
+        });
+        footnotes.of_games(report.system(summary), &in_row.collect::<Vec<_>>())
+    };
     let rows = main_table::rows(report).into_iter().map(|row| {
         let number = |value: Option<f64>| {
             value.map_or(Cell::none(), |value| Cell::number(value, row.decimals))
         };
         let values = row.values.iter().zip(&row.marks);
         let values = values.map(|(value, marks)| number(*value).marked(*marks));
+        let values = values
+            .zip(&report.summaries)
+            .map(|(cell, summary)| cell.noted(of_row(row.label, summary)));
         let players = [
             row.label.title().into(),
             number(row.random),
@@ -62,6 +77,7 @@ pub fn main(report: &Report) -> Table {
             ruled: row.label == Label::Superhuman,
         }
     });
+    let rows: Vec<_> = rows.collect();
     let names = report
         .summaries
         .iter()
@@ -91,9 +107,10 @@ pub fn main(report: &Report) -> Table {
             "Mean scores over runs on {} and metrics of human-normalized scores. {marks}{dash}",
             counted(report.games.len(), "game")
         ),
+        footnotes: footnotes.below(&rows),
         groups: groups(report),
         columns: columns.collect(),
-        rows: rows.collect(),
+        rows,
     }
 }
 
@@ -117,17 +134,18 @@ fn groups(report: &Report) -> Vec<(String, usize)> {
 /// Aggregate metrics with intervals in the same cell.
 pub fn aggregates(report: &Report) -> Table {
     let columns = Metric::ALL.map(|metric| Label::Metric(metric).title());
+    let footnotes = Footnotes::of(report);
     let rows = report.summaries.iter().map(|summary| {
         let metrics = summary
             .metrics
             .iter()
             .map(|estimate| estimate.as_ref().map_or(Cell::none(), with_interval));
-        Row::new(
-            [report.system(summary).name.as_str().into()]
-                .into_iter()
-                .chain(metrics),
-        )
+        let system = report.system(summary);
+        let name = Cell::from(system.name.as_str());
+        let name = name.noted(footnotes.of_games(system, &report.games));
+        Row::new([name].into_iter().chain(metrics))
     });
+    let rows: Vec<_> = rows.collect();
     Table {
         name: "aggregates",
         title: format!(
@@ -139,9 +157,10 @@ pub fn aggregates(report: &Report) -> Table {
             counted(report.games.len(), "game"),
             report.bootstrap.replicates
         ),
+        footnotes: footnotes.below(&rows),
         groups: Vec::new(),
         columns: ["System".to_owned()].into_iter().chain(columns).collect(),
-        rows: rows.collect(),
+        rows,
     }
 }
 
@@ -199,11 +218,17 @@ fn estimate_cells(estimate: &Estimate) -> [Cell; 3] {
 
 /// Probabilities of improvement with intervals.
 pub fn improvement(report: &Report) -> Table {
+    let footnotes = Footnotes::of(report);
     let rows = report.improvements.iter().map(|improvement| {
-        let name = |index: usize| Cell::from(report.systems[index].name.as_str());
+        let name = |index: usize| {
+            let system = &report.systems[index];
+            let numbers = footnotes.of_games(system, &report.games);
+            Cell::from(system.name.as_str()).noted(numbers)
+        };
         let [value, low, high] = estimate_cells(&improvement.estimate);
         Row::new([name(improvement.x), name(improvement.y), value, low, high])
     });
+    let rows: Vec<_> = rows.collect();
     Table {
         name: "improvement",
         title: "Probability of improvement".into(),
@@ -212,11 +237,12 @@ pub fn improvement(report: &Report) -> Table {
             report.games.len(),
             confidence_level(report)
         ),
+        footnotes: footnotes.below(&rows),
         groups: Vec::new(),
         columns: ["X", "Y", "P(X > Y)", "low", "high"]
             .map(str::to_owned)
             .into(),
-        rows: rows.collect(),
+        rows,
     }
 }
 
@@ -258,6 +284,7 @@ pub fn paper(report: &Report) -> Table {
             "Reproduced numbers of the REM paper for these systems: {}.",
             compared.join(" and ")
         ),
+        footnotes: Vec::new(),
         groups: Vec::new(),
         columns: ["Table", "Row", "System", "Paper", "Report", "Reason"]
             .map(str::to_owned)
@@ -298,6 +325,7 @@ pub fn systems(report: &Report) -> Table {
         name: "systems",
         title: "Systems and sources".into(),
         caption: "Coverage of the benchmark and source of the scores.".into(),
+        footnotes: Vec::new(),
         groups: Vec::new(),
         columns: ["System", "Family", "Scores", "Source"]
             .map(str::to_owned)

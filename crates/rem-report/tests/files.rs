@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use rem_report::write;
-use support::{quick, runs};
+use support::{quick, runs, write_losses};
 
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
@@ -66,6 +66,55 @@ fn every_format_is_written_with_reproducible_bytes() {
     assert_eq!(first.len(), 7 * 3 + 3 + 4 * 4 + 1);
     write(&report, &out).unwrap();
     assert!(files(&out) == first, "the second report has other bytes");
+}
+
+#[test]
+fn observation_losses_are_drawn_and_written_for_each_game() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = runs(place.path());
+    for (seed, offset) in [(1, 0.0), (2, 0.5)] {
+        write_losses(
+            &dir.join(format!("pong-seed{seed}")),
+            1.0 + offset,
+            1.25 + offset,
+        );
+    }
+    write_losses(&dir.join("boxing-seed1"), 0.5, 0.75);
+    let report = quick(&[&dir], &["rem"]).unwrap();
+    let titles: Vec<_> = report.losses.iter().map(|panel| &panel.title[..]).collect();
+    assert_eq!(titles, ["Boxing", "Pong"]);
+    let out = place.path().join("report");
+    assert_eq!(write(&report, &out).unwrap().figures, 5);
+    let files = files(&out);
+    let figure = text(&files, "figures/losses-light.svg");
+    for part in [
+        "Pong",
+        "Boxing",
+        "ours, training",
+        "ours, test",
+        "<polygon",
+        "Epoch",
+    ] {
+        assert!(figure.contains(part), "{part}");
+    }
+    assert!(files["figures/losses-dark.png"].starts_with(b"\x89PNG"));
+    let csv = text(&files, "tables/losses.csv");
+    let rows: Vec<_> = csv.lines().collect();
+    assert_eq!(rows[0], "game,system,split,runs,epoch,loss,sd");
+    // 575 epochs of training and 12 evaluations of two games.
+    assert_eq!(rows.len(), 1 + 2 * (575 + 12));
+    // Two seeds that differ by 0.5.
+    let sd = 0.5f64.sqrt() * 0.5;
+    let last: Vec<_> = rows.last().unwrap().split(',').collect();
+    assert_eq!(last[..5], ["Pong", "ours", "test", "2", "600"]);
+    let number = |text: &str| text.parse::<f64>().unwrap();
+    assert!(
+        (number(last[5]) - (1.5 + 4.0 / 575.0)).abs() < 1e-12,
+        "{last:?}"
+    );
+    assert!((number(last[6]) - sd).abs() < 1e-12, "{last:?}");
+    assert!(rows.contains(&"Boxing,ours,training,1,26,4.5,"));
+    assert!(text(&files, "report.html").contains("Observation loss of the world model"));
 }
 
 #[test]

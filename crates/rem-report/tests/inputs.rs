@@ -5,9 +5,9 @@ mod support;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rem_report::{Report, Request, Style, tables, terminal};
+use rem_report::{Report, Request, Style, Table, html, tables, terminal};
 use serde_json::json;
-use support::{Run, quick, runs};
+use support::{Run, change_config, quick, runs};
 
 /// The terminal output without line breaks.
 fn output(report: &Report) -> String {
@@ -148,6 +148,132 @@ fn protocols_that_differ_are_warned_about() {
     );
 }
 
+fn table(report: &Report, name: &str) -> Table {
+    let mut all = tables(report).into_iter();
+    all.find(|table| table.name == name).unwrap()
+}
+
+#[test]
+fn departures_are_marked_beside_every_score_of_the_runs() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("mine");
+    let run = |game, seed| Run {
+        game,
+        seed,
+        evaluations: &[(100_000, 3.0)],
+        finished: true,
+    };
+    for game in ["pong", "boxing", "ms_pacman"] {
+        run(game, 1).write(&dir.join(game), json!({}));
+    }
+    let clean = quick(&[&dir], &["rem"]).unwrap();
+    assert!(
+        tables(&clean)
+            .iter()
+            .all(|table| table.footnotes.is_empty())
+    );
+    assert!(!output(&clean).contains('†') && !html(&clean).contains('†'));
+
+    run("boxing", 2).write(
+        &dir.join("boxing-2"),
+        json!({"sticky_actions": 0.25, "perceptual_loss": false}),
+    );
+    change_config(
+        &dir.join("ms_pacman"),
+        "vocabulary = 512",
+        "vocabulary = 256",
+    );
+    let report = quick(&[&dir], &["rem"]).unwrap();
+    let main = table(&report, "main");
+    let marks = |row: &str| {
+        let row = main.rows.iter().find(|r| r.cells[0].text.starts_with(row));
+        let cells = &row.unwrap().cells;
+        assert!(cells[..4].iter().all(|cell| cell.footnotes.is_empty()));
+        cells[4].footnotes.clone()
+    };
+    assert_eq!(main.columns[3..], ["REM", "mine"]);
+    assert_eq!(marks("Boxing"), [0]);
+    assert_eq!(marks("MsPacman"), [1]);
+    assert_eq!(marks("Pong"), [0; 0]);
+    assert_eq!(marks("IQM"), [0, 1]);
+    let texts = [
+        "mine: sticky actions 0.25, not 0; perceptual loss no, not yes",
+        "mine: tokenizer.vocabulary 256, not 512",
+    ];
+    for name in ["main", "aggregates", "improvement", "runs"] {
+        let footnotes = table(&report, name).footnotes;
+        let found: Vec<_> = footnotes.iter().map(|f| f.text.as_str()).collect();
+        assert_eq!(found, texts, "{name}");
+    }
+    let runs = table(&report, "runs");
+    let scores: Vec<_> = runs
+        .rows
+        .iter()
+        .map(|row| &row.cells[4].footnotes[..])
+        .collect();
+    assert_eq!(scores, [&[][..], &[0], &[1], &[]]);
+    // Of one table only the footnotes that it refers to.
+    let pong = quick(&[&dir.join("pong"), &dir.join("ms_pacman")], &["rem"]).unwrap();
+    assert_eq!(table(&pong, "main").footnotes.len(), 1);
+
+    assert_says(&report, &format!("† {}", texts[0]));
+    assert_says(&report, &format!("‡ {}", texts[1]));
+    assert_says(
+        &report,
+        "warning: perceptual loss no, not yes as in the paper: boxing-2",
+    );
+    let page = html(&report);
+    for text in texts {
+        assert!(page.contains(text), "{text}");
+    }
+    let departures = table(&report, "departures");
+    assert_eq!(departures.columns[3..], ["† mine", "‡ mine"]);
+    let rows: Vec<Vec<_>> = departures
+        .rows
+        .iter()
+        .map(|row| row.cells.iter().map(|cell| cell.text.as_str()).collect())
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            [
+                "sticky actions",
+                "0",
+                "the benchmark",
+                "0.25",
+                "as prescribed"
+            ],
+            ["perceptual loss", "yes", "the paper", "no", "as prescribed"],
+            [
+                "tokenizer.vocabulary",
+                "512",
+                "atari100k",
+                "as prescribed",
+                "256"
+            ],
+        ]
+    );
+}
+
+#[test]
+fn runs_without_protocol_or_config_are_marked_as_unknown() {
+    let place = tempfile::tempdir().unwrap();
+    let dir = place.path().join("mine/pong");
+    let run = Run {
+        game: "pong",
+        seed: 1,
+        evaluations: &[(100_000, 3.0)],
+        finished: true,
+    };
+    run.write(&dir, json!({}));
+    fs::remove_file(dir.join("protocol.json")).unwrap();
+    fs::remove_file(dir.join("config.toml")).unwrap();
+    assert_says(
+        &quick(&[&dir], &["rem"]).unwrap(),
+        "† mine: protocol not known (no protocol.json); settings of training not known (no config.toml)",
+    );
+}
+
 #[test]
 fn score_files_may_lack_games_and_have_unequal_runs() {
     let place = tempfile::tempdir().unwrap();
@@ -167,6 +293,10 @@ fn score_files_may_lack_games_and_have_unequal_runs() {
     assert_says(&report, "one has 1 to 2 runs per game");
     assert_says(&report, "warning: two has one score per game");
     assert_says(&report, "one counts as token-based");
+    assert_says(
+        &report,
+        "note: one is a file of scores: its evaluation protocol is not known",
+    );
     let further = tables(&report)
         .into_iter()
         .find(|table| table.name == "further-games")

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use rem_browser::Browser;
 use serde_json::{Value, json};
-use support::{quick, runs};
+use support::{change_config, quick, runs, write_losses};
 
 const SIZES: [(u32, u32); 2] = [(1280, 900), (400, 800)];
 
@@ -65,6 +65,11 @@ fn the_page_is_readable_at_both_widths_and_color_schemes() {
     };
     let place = tempfile::tempdir().unwrap();
     let dir = runs(place.path());
+    for seed in 1..=3 {
+        let run = dir.join(format!("pong-seed{seed}"));
+        write_losses(&run, 1.0 + f64::from(seed), 1.5 + f64::from(seed));
+        change_config(&run, "vocabulary = 512", "vocabulary = 256");
+    }
     let pages = [
         ("runs", quick(&[&dir], &["paper"]).unwrap()),
         ("paper", quick(&[], &["paper"]).unwrap()),

@@ -72,7 +72,7 @@ pub const METRICS: &[Metric] = &[
     metric(WorldModel, "loss_rewards", "nats", "Cross-entropy of the reward's sign, or squared error with `world_model.rewards = \"continuous\"`."),
     metric(WorldModel, "loss_ends", "nats", "Cross-entropy of episode termination."),
     metric(WorldModel, "grad_norm", "", "Global norm of the gradients before clipping."),
-    metric(WorldModel, "validation/loss_obs", "nats per token", "`loss_obs` on this epoch's new steps before training on them; not logged if there are none."),
+    metric(WorldModel, "validation/loss_obs", "nats per token", "`loss_obs` on the replay's new steps of this epoch before training on them, not on test episodes (`test/loss_obs`); not logged if there are none."),
     metric(WorldModel, "validation/loss_rewards", "nats", "`loss_rewards` on the same steps."),
     metric(WorldModel, "validation/loss_ends", "nats", "`loss_ends` on the same steps."),
 
@@ -87,6 +87,9 @@ pub const METRICS: &[Metric] = &[
 
     metric(Evaluate, "mean_return", "", "Mean return of the evaluation episodes."),
     metric(Evaluate, "mean_length", "steps", "Mean length of the evaluation episodes."),
+    metric(Evaluate, "test/loss_obs", "nats per token", "The world model's `loss_obs` on test episodes, that is up to 128 evenly spaced segments of the first 16 evaluation episodes, which it is never trained on, without dropout; not logged before it is trained, or if no episode is long enough."),
+    metric(Evaluate, "test/loss_rewards", "nats", "`loss_rewards` on the same segments."),
+    metric(Evaluate, "test/loss_ends", "nats", "`loss_ends` on the same segments."),
 ];
 
 /// The reference page of all metrics, in Markdown.

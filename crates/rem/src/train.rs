@@ -13,6 +13,7 @@ mod phase;
 mod protocol;
 pub mod resources;
 mod state;
+mod test_losses;
 mod tokenizer;
 mod trainer;
 mod world_model;

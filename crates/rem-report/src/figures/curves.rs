@@ -1,48 +1,32 @@
 //! Learning curves: scores against environment steps, one panel per game.
 
-use super::{AltText, Canvas, SMALL, Size, TEXT};
+use super::panel::{Axes, Grid, HEIGHT, Labels, Place};
+use super::{AltText, Canvas, SMALL, TEXT};
 use crate::curves::{Curve, Panel};
 use crate::plot::axis::Axis;
+use crate::plot::legend;
 use crate::plot::svg::{Anchor, Stroke, Svg};
 use crate::plot::theme::{Color, dashes};
-use crate::plot::{font, legend};
 use crate::report::Report;
 use crate::table::fixed;
-
-const GAP: f64 = 22.0;
-const HEIGHT: f64 = 170.0;
-/// Height of the title, the ticks and the axis label of a panel.
-const PADDING: f64 = 78.0;
 
 /// The figure as SVG.
 pub fn draw(report: &Report, canvas: &Canvas, alt: &AltText) -> String {
     let mut svg = canvas.svg();
-    let columns = match canvas.size {
-        Size::Wide => report.panels.len().clamp(2, 3),
-        Size::Narrow => 1,
-    };
-    let width = (canvas.width() - GAP * (columns - 1) as f64) / columns as f64;
+    let grid = Grid::new(report.panels.len(), canvas);
     for (index, panel) in report.panels.iter().enumerate() {
-        let left = (index % columns) as f64 * (width + GAP);
-        let top = (index / columns) as f64 * (HEIGHT + PADDING);
-        draw_panel(&mut svg, report, panel, (left, top), width);
+        draw_panel(&mut svg, report, panel, grid.place(index));
     }
-    let bottom = report.panels.len().div_ceil(columns) as f64 * (HEIGHT + PADDING);
+    let bottom = grid.bottom();
     let mut systems: Vec<usize> = Vec::new();
     for curve in report.panels.iter().flat_map(|panel| &panel.curves) {
         if !systems.contains(&curve.system) {
             systems.push(curve.system);
         }
     }
-    let entries: Vec<_> = systems
-        .iter()
-        .map(|system| {
-            (
-                report.styles[*system],
-                report.systems[*system].name.as_str(),
-            )
-        })
-        .collect();
+    let entry =
+        |system: &usize| legend::Entry::new(report.styles[*system], &report.systems[*system].name);
+    let entries: Vec<_> = systems.iter().map(entry).collect();
     let legend = legend::draw(
         &mut svg,
         &entries,
@@ -53,84 +37,23 @@ pub fn draw(report: &Report, canvas: &Canvas, alt: &AltText) -> String {
     svg.finish(bottom + legend + 4.0, alt.id, alt.title, alt.description)
 }
 
-fn draw_panel(svg: &mut Svg, report: &Report, panel: &Panel, (left, top): (f64, f64), width: f64) {
-    let above = top + 26.0;
+fn draw_panel(svg: &mut Svg, report: &Report, panel: &Panel, place: Place) {
     let (low, high) = range(panel);
     // A reference far from all curves would flatten them: show only its name and value.
     let near = |score: f64| score >= low - 2.0 * (high - low) && score <= high + 2.0 * (high - low);
     let shown = panel.references.iter().filter(|(_, score)| near(*score));
-    let y_axis = Axis::around(
-        [low, high]
-            .into_iter()
-            .chain(shown.map(|(_, score)| *score)),
-        4,
-        (above + HEIGHT, above),
-    );
-    let labels = y_axis.labels();
-    let widest = labels
-        .iter()
-        .map(|(_, label)| font::width(label, SMALL))
-        .fold(0.0, f64::max);
-    let (start, end) = (left + 22.0 + widest + 6.0, left + width - 16.0);
-    let title = font::truncate(&panel.title, TEXT, end - start);
-    svg.text(
-        ((start + end) / 2.0, top + 15.0),
-        &title,
-        TEXT,
-        Anchor::Middle,
-        Color::Text,
-    );
-    for (tick, label) in &labels {
-        let y = y_axis.pixel(*tick);
-        svg.line((start, y), (end, y), Stroke::new(Color::Grid, 1.0));
-        svg.text(
-            (start - 6.0, y + SMALL * 0.35),
-            label,
-            SMALL,
-            Anchor::End,
-            Color::Muted,
-        );
-    }
+    let scores = [low, high].into_iter().chain(shown.map(|(_, s)| *s));
     let steps = panel.curves.iter().flat_map(steps);
-    let x_axis = Axis::around([0.0].into_iter().chain(steps), 4, (start, end));
-    for (tick, label) in x_axis.labels() {
-        let x = x_axis.pixel(tick);
-        svg.line(
-            (x, above + HEIGHT),
-            (x, above + HEIGHT + 4.0),
-            Stroke::new(Color::Muted, 1.0),
-        );
-        svg.text(
-            (x, above + HEIGHT + 17.0),
-            &label,
-            SMALL,
-            Anchor::Middle,
-            Color::Muted,
-        );
-    }
-    svg.line(
-        (start, above + HEIGHT),
-        (end, above + HEIGHT),
-        Stroke::new(Color::Muted, 1.0),
-    );
-    svg.vertical_text(
-        (left + 12.0, above + HEIGHT / 2.0),
-        panel.scale,
-        SMALL,
-        Color::Muted,
-    );
-    let middle = (start + end) / 2.0;
-    svg.text(
-        (middle, above + HEIGHT + 34.0),
-        "Environment steps",
-        SMALL,
-        Anchor::Middle,
-        Color::Muted,
-    );
+    let labels = Labels {
+        title: &panel.title,
+        x: "Environment steps",
+        y: panel.scale,
+    };
+    let axes = Axes::draw(svg, place, labels, [0.0].into_iter().chain(steps), scores);
     for curve in &panel.curves {
-        draw_curve(svg, curve, report.styles[curve.system], &x_axis, &y_axis);
+        draw_curve(svg, curve, report.styles[curve.system], &axes.x, &axes.y);
     }
-    draw_references(svg, panel, &y_axis, near, (start, end), above);
+    draw_references(svg, panel, &axes.y, near, (axes.start, axes.end), axes.top);
 }
 
 fn draw_curve(svg: &mut Svg, curve: &Curve, style: usize, x_axis: &Axis, y_axis: &Axis) {

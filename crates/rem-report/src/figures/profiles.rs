@@ -92,15 +92,10 @@ pub fn draw(report: &Report, canvas: &Canvas, alt: &AltText) -> String {
         Anchor::Middle,
         Color::Muted,
     );
-    let entries: Vec<_> = curves
-        .iter()
-        .map(|(system, _)| {
-            (
-                report.styles[*system],
-                report.systems[*system].name.as_str(),
-            )
-        })
-        .collect();
+    let entry = |(system, _): &(usize, _)| {
+        legend::Entry::new(report.styles[*system], &report.systems[*system].name)
+    };
+    let entries: Vec<_> = curves.iter().map(entry).collect();
     let legend = legend::draw(&mut svg, &entries, (left, below + 10.0), right - left, TEXT);
     svg.finish(below + 14.0 + legend, alt.id, alt.title, alt.description)
 }

@@ -40,6 +40,7 @@ mod tests {
             name: "t",
             title: String::new(),
             caption: String::new(),
+            footnotes: Vec::new(),
             groups: Vec::new(),
             columns: vec!["Game".into(), "a, \"b\"".into()],
             rows: vec![

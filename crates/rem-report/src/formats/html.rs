@@ -92,9 +92,11 @@ fn parts(report: &Report) -> Vec<Part> {
         "improvement",
         "further-games",
         "curves",
+        "losses",
         "other-games",
         "paper",
         "runs",
+        "departures",
         "protocols",
         "systems",
     ];
@@ -213,6 +215,9 @@ fn table_in_box(table: &Table) -> Markup {
                 tbody { @for row in &table.rows { (table_row(table, row)) } }
             }
         }
+        @for footnote in &table.footnotes {
+            p.footnote { (footnote.mark()) " " (footnote.text) "." }
+        }
     }
 }
 
@@ -244,11 +249,12 @@ fn marked(cell: &Cell) -> Markup {
     } else {
         text
     };
-    if cell.marks.underline {
+    let text = if cell.marks.underline {
         html! { u { (text) } }
     } else {
         text
-    }
+    };
+    html! { (text) (cell.footnote_marks()) }
 }
 
 fn method(report: &Report) -> Markup {

@@ -32,7 +32,12 @@ pub fn table(table: &Table) -> String {
         }
         text.push_str(&line(row));
     }
-    text.push_str("\\bottomrule\n\\end{tabular}\n\\end{small}\n\\end{center}\n\\end{table*}\n");
+    text.push_str("\\bottomrule\n\\end{tabular}\n");
+    for footnote in &table.footnotes {
+        let (mark, words) = (escape(&footnote.mark()), escape(&footnote.text));
+        text.push_str(&format!("\\par\\smallskip {mark}~{words}.\n"));
+    }
+    text.push_str("\\end{small}\n\\end{center}\n\\end{table*}\n");
     text
 }
 
@@ -65,7 +70,7 @@ fn cell(cell: &Cell) -> String {
     if cell.marks.underline {
         text = format!("\\underline{{{text}}}");
     }
-    text
+    text + &escape(&cell.footnote_marks())
 }
 
 /// Escapes special characters, and replaces those that LaTeX lacks.
@@ -81,6 +86,10 @@ fn escape(text: &str) -> String {
             '<' => escaped.push_str("$<$"),
             '>' => escaped.push_str("$>$"),
             'Δ' => escaped.push_str("$\\Delta$"),
+            '†' => escaped.push_str("\\dag{}"),
+            '‡' => escaped.push_str("\\ddag{}"),
+            '§' => escaped.push_str("\\S{}"),
+            '¶' => escaped.push_str("\\P{}"),
             '↑' => escaped.push_str("$\\uparrow$"),
             '↓' => escaped.push_str("$\\downarrow$"),
             '·' => escaped.push_str("$\\cdot$"),
@@ -93,7 +102,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::Marks;
+    use crate::table::{Footnote, Marks};
 
     #[test]
     fn groups_marks_and_special_characters_are_written() {
@@ -105,6 +114,10 @@ mod tests {
             name: "t",
             title: "T".into(),
             caption: "100% of {x}_1".into(),
+            footnotes: vec![Footnote {
+                number: 0,
+                text: "ours: a_b 1".into(),
+            }],
             groups: vec![(String::new(), 1), ("Token-based".into(), 2)],
             columns: vec!["Game".into(), "Δ-IRIS".into(), "a&b".into()],
             rows: vec![Row {
@@ -112,7 +125,7 @@ mod tests {
                 ..Row::new([
                     "IQM (↑)".into(),
                     Cell::number(0.5, 3).marked(bold),
-                    Cell::none(),
+                    Cell::none().noted(vec![0]),
                 ])
             }],
         });
@@ -121,7 +134,8 @@ mod tests {
             "\\begin{tabular}{lrr}",
             "\\multicolumn{1}{c}{} & \\multicolumn{2}{c}{Token-based} \\\\\n\\cmidrule(lr){2-3}\n",
             "Game & $\\Delta$-IRIS & a\\&b \\\\\n",
-            "IQM ($\\uparrow$) & \\textbf{0.500} & -- \\\\\n",
+            "IQM ($\\uparrow$) & \\textbf{0.500} & --\\dag{} \\\\\n",
+            "\\end{tabular}\n\\par\\smallskip \\dag{}~ours: a\\_b 1.\n",
         ] {
             assert!(found.contains(part), "{part}\n{found}");
         }

@@ -23,6 +23,13 @@ pub fn table(table: &Table) -> String {
     for line in &table.rows {
         text.push_str(&row(line.cells.iter().map(cell).collect()));
     }
+    for footnote in &table.footnotes {
+        text.push_str(&format!(
+            "\n{} {}\n",
+            footnote.mark(),
+            escape(&footnote.text)
+        ));
+    }
     text
 }
 
@@ -34,7 +41,7 @@ fn cell(cell: &Cell) -> String {
     if cell.marks.underline {
         text = format!("<ins>{text}</ins>");
     }
-    text
+    text + &cell.footnote_marks()
 }
 
 /// Escapes special characters.
@@ -55,7 +62,7 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Marks, Row};
+    use crate::table::{Footnote, Marks, Row};
 
     #[test]
     fn marks_and_escapes_are_written() {
@@ -67,15 +74,19 @@ mod tests {
             name: "t",
             title: "A | B".into(),
             caption: "Words.".into(),
+            footnotes: vec![Footnote {
+                number: 1,
+                text: "a_b: frame skip 1".into(),
+            }],
             groups: Vec::new(),
             columns: vec!["Game".into(), "X".into()],
             rows: vec![
                 Row::new(["up_n_down".into(), Cell::number(1.0, 1).marked(both)]),
-                Row::new(["<b>".into(), Cell::none()]),
+                Row::new(["<b>".into(), Cell::none().noted(vec![1])]),
             ],
         });
         let expected = "### A \\| B\n\nWords.\n\n| Game | X |\n| --- | ---: |\n\
-            | up\\_n\\_down | <ins>**1.0**</ins> |\n| &lt;b> | – |\n";
+            | up\\_n\\_down | <ins>**1.0**</ins> |\n| &lt;b> | –‡ |\n\n‡ a\\_b: frame skip 1\n";
         assert_eq!(found, expected);
     }
 }

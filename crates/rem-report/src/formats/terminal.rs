@@ -17,7 +17,7 @@ pub enum Style {
 
 /// The notes and the tables that fit a terminal.
 pub fn report(report: &Report, style: Style) -> String {
-    const LEFT_OUT: [&str; 3] = ["runs", "protocols", "systems"];
+    const LEFT_OUT: [&str; 4] = ["runs", "departures", "protocols", "systems"];
     let mut text = String::new();
     for shown in tables::all(report)
         .iter()
@@ -32,6 +32,11 @@ pub fn report(report: &Report, style: Style) -> String {
             } else {
                 "* stands for bold.\n"
             });
+        }
+        for footnote in &shown.footnotes {
+            let line = format!("{} {}", footnote.mark(), footnote.text);
+            text.push_str(&wrap(&line, LINE_LENGTH, "  "));
+            text.push('\n');
         }
         text.push('\n');
     }
@@ -92,7 +97,10 @@ fn lay_out(table: &Table, style: Style) -> comfy_table::Table {
     out.set_header(titles(table, marks_as_text));
     for row in &table.rows {
         let cells = row.cells.iter().enumerate();
-        out.add_row(cells.map(|(column, cell)| styled(cell, marks_as_text && column > 0)));
+        out.add_row(cells.map(|(column, cell)| {
+            let footnotes = footnotes_width(table, column);
+            styled(cell, marks_as_text && column > 0, footnotes)
+        }));
     }
     for (index, column) in out.column_iter_mut().enumerate() {
         column.set_padding((0, GAP as u16));
@@ -108,11 +116,11 @@ fn titles(table: &Table, marks_as_text: bool) -> Vec<String> {
     let wrapped = table.columns.iter().enumerate().map(|(column, title)| {
         let cells = table.rows.iter().map(|row| width(&row.cells[column].text));
         let title = wrap(title, cells.max().unwrap_or(0).max(12), "");
-        match marks_as_text && column > 0 {
-            // As wide as the marks below.
-            true => title.lines().map(|line| format!("{line}  ")).collect(),
-            false => title.lines().map(str::to_owned).collect(),
-        }
+        // As wide as the marks below.
+        let marks = if marks_as_text && column > 0 { 2 } else { 0 };
+        let room = " ".repeat(marks + footnotes_width(table, column));
+        let lines = title.lines().map(|line| format!("{line}{room}"));
+        lines.collect()
     });
     let wrapped: Vec<Vec<String>> = wrapped.collect();
     let tallest = wrapped.iter().map(Vec::len).max().unwrap_or(1);
@@ -120,8 +128,17 @@ fn titles(table: &Table, marks_as_text: bool) -> Vec<String> {
     wrapped.iter().map(lines).collect()
 }
 
-/// A cell with its marks, as attributes or, with `marks_as_text`, as two characters.
-fn styled(cell: &Cell, marks_as_text: bool) -> comfy_table::Cell {
+/// The width of the longest marks of footnotes in a column.
+fn footnotes_width(table: &Table, column: usize) -> usize {
+    let cells = table.rows.iter().map(|row| &row.cells[column]);
+    let widths = cells.map(|cell| width(&cell.footnote_marks()));
+    widths.max().unwrap_or(0)
+}
+
+/// A cell with its marks, as attributes or, with `marks_as_text`, as two characters. The marks of its footnotes take
+/// `footnotes_width` characters.
+fn styled(cell: &Cell, marks_as_text: bool, footnotes_width: usize) -> comfy_table::Cell {
+    let footnotes = format!("{:<footnotes_width$}", cell.footnote_marks());
     let Marks { bold, underline } = cell.marks;
     if marks_as_text {
         let marks = match (bold, underline) {
@@ -130,9 +147,9 @@ fn styled(cell: &Cell, marks_as_text: bool) -> comfy_table::Cell {
             (false, true) => "_",
             (true, true) => "*_",
         };
-        return comfy_table::Cell::new(format!("{}{marks:<2}", cell.text));
+        return comfy_table::Cell::new(format!("{}{marks:<2}{footnotes}", cell.text));
     }
-    let mut styled = comfy_table::Cell::new(&cell.text);
+    let mut styled = comfy_table::Cell::new(format!("{}{footnotes}", cell.text));
     if bold {
         styled = styled.add_attribute(Attribute::Bold);
     }
@@ -192,6 +209,7 @@ mod tests {
             name: "example",
             title: "Example".into(),
             caption: String::new(),
+            footnotes: Vec::new(),
             groups: vec![(String::new(), 1), ("Both".into(), 2)],
             columns: vec!["Game".into(), "Δ-A".into(), "B".into()],
             rows: vec![
@@ -220,6 +238,25 @@ Pong  -1.2    20.0*_
 Mean     –     3.0
 ";
         assert_eq!(table(&example(), Style::Plain), expected);
+    }
+
+    #[test]
+    fn marks_of_footnotes_keep_numbers_aligned() {
+        let mut noted = example();
+        noted.rows[0].cells[1].footnotes = vec![0, 1];
+        noted.rows[1].cells[2].footnotes = vec![1];
+        let expected = "\
+Example
+            Both
+Game   Δ-A         B
+───────────────────────
+Pong  -1.2  †‡  20.0*_
+───────────────────────
+Mean     –       3.0  ‡
+";
+        assert_eq!(table(&noted, Style::Plain), expected);
+        let ansi = table(&noted, Style::Ansi);
+        assert!(ansi.contains("-1.2†‡"), "{ansi}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use rem_stats::{Distribution, Game};
 
+use crate::footnotes::Footnotes;
 use crate::report::Report;
 use crate::run::{GameName, Run};
 use crate::system::System;
@@ -26,12 +27,14 @@ pub fn further(report: &Report) -> Table {
             .any(|system| system.is_yours() && has(system, game));
         of_yours && !report.games.contains(game)
     });
+    let footnotes = Footnotes::of(report);
     let rows = further.map(|game| {
         let scores = on_benchmark.iter().map(|system| {
             let runs = system.scores.as_ref().and_then(|scores| scores.of(game));
-            runs.map_or(Cell::none(), |runs| {
+            let mean = runs.map_or(Cell::none(), |runs| {
                 Cell::number(Distribution::of(runs).mean, 1)
-            })
+            });
+            mean.noted(footnotes.of_games(system, &[game]))
         });
         let players = [
             game.title().into(),
@@ -40,19 +43,21 @@ pub fn further(report: &Report) -> Table {
         ];
         Row::new(players.into_iter().chain(scores))
     });
+    let rows: Vec<_> = rows.collect();
     let names = on_benchmark.iter().map(|system| system.name.clone());
     Table {
         name: "further-games",
         title: "Games that not all systems have".into(),
         caption: "Mean scores on games of the benchmark that some systems lack. These games are not part of the aggregates."
             .into(),
+        footnotes: footnotes.below(&rows),
         groups: Vec::new(),
         columns: ["Game", "Random", "Human"]
             .map(str::to_owned)
             .into_iter()
             .chain(names)
             .collect(),
-        rows: rows.collect(),
+        rows,
     }
 }
 
@@ -79,6 +84,7 @@ pub fn other(report: &Report) -> Table {
         title: "Games without a human score".into(),
         caption: "Raw scores of finished runs. SD is the sample standard deviation. Random and scripted policies are evaluated by the protocol of the runs."
             .into(),
+        footnotes: Vec::new(),
         groups: Vec::new(),
         columns: ["Game", "System", "Runs", "Mean", "SD", "Lowest", "Highest", "Random", "Scripted"]
             .map(str::to_owned)

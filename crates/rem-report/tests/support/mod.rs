@@ -17,7 +17,8 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Writes `scores.json` and `protocol.json` into `dir`, the latter with `changes`.
+    /// Writes `scores.json`, `protocol.json` and `config.toml` into `dir`: the protocol with `changes`, the config of the
+    /// preset `atari100k`.
     pub fn write(&self, dir: &Path, changes: Value) {
         fs::create_dir_all(dir).unwrap();
         let score = |(epoch, (steps, mean)): (usize, &(u64, f64))| json!({"epoch": epoch, "steps": steps, "mean": mean, "returns": [mean - 1.0, mean + 1.0]});
@@ -31,9 +32,15 @@ impl Run<'_> {
             "game": self.game, "seed": self.seed, "evaluations": evaluations, "final": last,
         });
         fs::write(dir.join("scores.json"), scores.to_string()).unwrap();
+        // The sizes of the minimal action sets.
+        let actions = match self.game {
+            "boxing" => 18,
+            "ms_pacman" => 9,
+            _ => 6,
+        };
         let mut protocol = json!({
             "rem_version": "0.1.0", "git_revision": "0123abc", "burn_version": "0.22.1", "device": "flex",
-            "threads": 2, "precision": "f32", "game": self.game, "actions": ["noop", "fire"],
+            "threads": 2, "precision": "f32", "game": self.game, "actions": vec!["noop"; actions],
             "frame_size": 64, "frame_skip": 4, "sticky_actions": 0.0, "max_noops_train": 30,
             "max_noops_test": 1, "ale_version": "0.12.1", "end_on_life_loss_train": true,
             "end_on_life_loss_test": false, "max_steps_train": 20000, "max_steps_test": 108000,
@@ -46,7 +53,35 @@ impl Run<'_> {
             protocol[key] = value.clone();
         }
         fs::write(dir.join("protocol.json"), protocol.to_string()).unwrap();
+        let game = format!("game = \"{}\"", self.game);
+        let config = ATARI100K.replace("game = \"breakout\"", &game);
+        fs::write(dir.join("config.toml"), config).unwrap();
     }
+}
+
+const ATARI100K: &str = include_str!("../../../../configs/atari100k.toml");
+
+/// Replaces a part of the `config.toml` of a run.
+pub fn change_config(dir: &Path, from: &str, to: &str) {
+    let path = dir.join("config.toml");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{from}");
+    fs::write(path, text.replacen(from, to, 1)).unwrap();
+}
+
+/// Writes a `metrics.jsonl` of 600 epochs with an evaluation every 50.
+pub fn write_losses(dir: &Path, training: f64, test: f64) {
+    let mut log = String::new();
+    for epoch in 26..=600 {
+        let more = 4.0 / f64::from(epoch - 25);
+        let line = json!({"epoch": epoch, "phase": "world_model", "loss_obs": training + more, "validation/loss_obs": 9.0});
+        log.push_str(&format!("{line}\n"));
+        if epoch % 50 == 0 {
+            let line = json!({"epoch": epoch, "phase": "evaluate", "mean_return": 1.0, "test/loss_obs": test + more});
+            log.push_str(&format!("{line}\n"));
+        }
+    }
+    fs::write(dir.join("metrics.jsonl"), log).unwrap();
 }
 
 /// A directory `ours` with three seeds of three games of the benchmark, one of them not finished, and two runs of `catch`.

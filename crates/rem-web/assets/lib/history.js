@@ -45,3 +45,17 @@ export function returnSeries(history) {
     { name: "collection", points: history.points("collect", "mean_return"), style: 1 },
   ];
 }
+
+/** Whether an evaluation logs this metric on test episodes, as `test/NAME` for a metric `NAME` of the world model. */
+export function isTest(metric) {
+  return metric.startsWith("test/");
+}
+
+/** A metric, and the same on test episodes if they are in the log. */
+export function metricSeries(history, phase, metric) {
+  const test = phase === "world_model" ? history.points("evaluate", `test/${metric}`) : [];
+  return [
+    { name: test.length ? "training" : metric, style: 0, points: history.points(phase, metric) },
+    ...(test.length ? [{ name: "test episodes", style: 1, points: test }] : []),
+  ];
+}

@@ -3,6 +3,7 @@
 import { chart } from "../lib/chart.js";
 import { h, notice } from "../lib/dom.js";
 import { words } from "../lib/format.js";
+import { isTest, metricSeries } from "../lib/history.js";
 
 export function metricsPanel(state) {
   const charts = new Map();
@@ -18,13 +19,13 @@ export function metricsPanel(state) {
           sections.set(phase, grid);
           element.append(h("h2", {}, words(phase)), grid);
         }
-        for (const metric of state.history.metrics(phase)) {
+        for (const metric of state.history.metrics(phase).filter((name) => !isTest(name))) {
           const id = `${phase} ${metric}`;
           if (!charts.has(id)) {
             charts.set(id, chart({ title: metric }));
             sections.get(phase).append(charts.get(id).element);
           }
-          charts.get(id).show({ series: [{ name: metric, style: 0, points: state.history.points(phase, metric) }] });
+          charts.get(id).show({ series: metricSeries(state.history, phase, metric) });
         }
       }
       empty.hidden = sections.size > 0;

@@ -4,7 +4,7 @@ import { subscribe } from "../lib/api.js";
 import { chart } from "../lib/chart.js";
 import { h, notice, perFrame } from "../lib/dom.js";
 import { number, words } from "../lib/format.js";
-import { History } from "../lib/history.js";
+import { History, isTest } from "../lib/history.js";
 import { badge } from "./runs.js";
 
 export function compareView(selected) {
@@ -34,8 +34,9 @@ export function compareView(selected) {
     evaluation.show({ series: series("evaluate", "mean_return") });
     collection.show({ series: series("collect", "mean_return") });
     for (const history of histories.values()) {
-      for (const phase of history.phases().filter((phase) => phase !== "collect" && phase !== "evaluate")) {
-        for (const metric of history.metrics(phase)) {
+      for (const phase of history.phases().filter((phase) => phase !== "collect")) {
+        const shown = (metric) => phase !== "evaluate" || isTest(metric);
+        for (const metric of history.metrics(phase).filter(shown)) {
           const id = `${phase} ${metric}`;
           if (charts.has(id)) continue;
           const added = chart({ title: `${words(phase)}: ${metric}` });

@@ -52,7 +52,8 @@ impl Trainer {
         )
     }
 
-    /// Evaluates the agent, keeps the score, and writes images of the first episode.
+    /// Evaluates the agent, keeps the score, computes the world model's losses on the episodes, and writes images of the
+    /// first one.
     pub(super) fn evaluate(&mut self, epoch: u32, listener: Listener) -> Result<()> {
         let is_final = self.is_final(epoch);
         let e = &self.config.evaluate;
@@ -103,10 +104,11 @@ impl Trainer {
             returns: evaluation.returns,
         };
         let lengths = evaluation.lengths.iter().sum::<usize>() as f64;
-        let values = [
+        let mut values = vec![
             ("mean_return", score.mean),
             ("mean_length", lengths / episodes as f64),
         ];
+        values.extend(self.test_losses(&player.tokenizer, &world_model, evaluation.test_episodes));
         self.phase_done(
             epoch,
             Phase::Evaluate.name(),

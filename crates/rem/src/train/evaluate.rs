@@ -6,6 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use crate::config::{Config, EnvConfig, EnvMode};
+use crate::data::test_episodes::{TestEpisodes, TestStep};
 use crate::env::{self, Env, EnvError, Outcome};
 use crate::model::actor_critic::ControllerState;
 use crate::model::agent::Player;
@@ -37,6 +38,8 @@ pub struct Evaluation {
     pub lengths: Vec<usize>,
     /// A recording of the first one.
     pub recording: Recording,
+    /// Segments of the first ones, for the world model's losses.
+    pub test_episodes: TestEpisodes,
 }
 
 impl Evaluation {
@@ -86,13 +89,18 @@ impl RunningEpisode {
         })
     }
 
-    /// Takes an action. Returns its reward and the frame before it.
-    fn step(&mut self, action: usize) -> (f32, Vec<u8>) {
+    /// Takes an action. Returns it with its reward and the frame before it.
+    fn step(&mut self, action: usize) -> TestStep {
         let step = self.env.step(action);
         self.total += step.reward;
         self.length += 1;
         self.over = step.outcome != Outcome::Running;
-        (step.reward, std::mem::replace(&mut self.frame, step.frame))
+        TestStep {
+            frame: std::mem::replace(&mut self.frame, step.frame),
+            action: u8::try_from(action).expect("a game has at most 256 actions"),
+            reward: step.reward,
+            outcome: step.outcome,
+        }
     }
 }
 
@@ -116,6 +124,7 @@ pub fn evaluate(
         returns: vec![0.0; episodes],
         lengths: vec![0; episodes],
         recording: Recording::default(),
+        test_episodes: TestEpisodes::new(config.train.horizon),
     };
     let mut running: Vec<RunningEpisode> = Vec::new();
     let mut state: Option<ControllerState> = None;
@@ -134,14 +143,7 @@ pub fn evaluate(
             });
         }
         let playing = state.expect("at least one episode is running");
-        let next = play_step(
-            player,
-            config,
-            &mut running,
-            playing,
-            &mut out.recording,
-            device,
-        );
+        let next = play_step(player, config, &mut running, playing, &mut out, device);
         state = remove_finished(&mut running, next, &mut out, device);
         done = begun - running.len();
         progress(done);
@@ -155,7 +157,7 @@ fn play_step(
     config: &Config,
     running: &mut [RunningEpisode],
     state: ControllerState,
-    recording: &mut Recording,
+    out: &mut Evaluation,
     device: &Device,
 ) -> ControllerState {
     let frames = running.iter().map(|s| &s.frame[..]);
@@ -167,12 +169,15 @@ fn play_step(
     let steps: Vec<_> = steps
         .map(|(episode, action)| episode.step(*action))
         .collect();
-    let recorded = running.iter().position(|episode| episode.index == 0);
-    if let Some(i) = recorded.filter(|_| recording.actions.len() < MAX_RECORDED_STEPS) {
-        let (reward, before) = &steps[i];
-        recording.frames.push(before.clone());
-        recording.actions.push(actions[i]);
-        recording.rewards.push(*reward);
+    for (episode, step) in running.iter().zip(steps) {
+        let recording = &mut out.recording;
+        if episode.index == 0 && recording.actions.len() < MAX_RECORDED_STEPS {
+            recording.frames.push(step.frame.clone());
+            recording.actions.push(usize::from(step.action));
+            recording.rewards.push(step.reward);
+        }
+        out.test_episodes
+            .push(episode.index, episode.length - 1, step);
     }
     player.act(&actions, state)
 }
