@@ -10,7 +10,9 @@ use clap::Args;
 use rem::Error;
 use rem::config::{Config, EnvMode, Perceptual};
 use rem::env::{self, Outcome};
+use rem::model::tokenizer::lpips::Lpips;
 use rem::threads;
+use rem::train::TrainingTime;
 use rem::train::resources::Resources;
 use sysinfo::{CpuRefreshKind, Disks, RefreshKind, System};
 
@@ -18,9 +20,9 @@ use crate::ConfigSource;
 
 /// Check that this machine can run a preset
 ///
-/// Checks the CPU, memory, disk, device, game, ROMs and the weights of the perceptual loss. Then trains a tiny agent for
-/// a few seconds and compares its metrics with recorded ones. Takes the same options as `rem train`. Exits with 0 if the
-/// run can start.
+/// Checks the CPU, memory, disk, device, game, ROMs and the weights of the perceptual loss, and estimates the training
+/// time. Then trains a tiny agent for a few seconds and compares its metrics with recorded ones. Takes the same options
+/// as `rem train`. Exits with 0 if the run can start.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -70,14 +72,18 @@ pub fn run(args: DoctorArgs) -> Result<()> {
     report.add("game", finding);
     #[cfg(feature = "atari")]
     report.add("ROMs", roms());
-    let (perceptual, finding) = perceptual(&config);
+    let (lpips, finding) = perceptual(&config);
     report.add("LPIPS", finding);
-    match Resources::estimate(&config, actions, perceptual) {
+    match Resources::estimate(&config, actions, lpips.is_some()) {
         Ok(resources) => {
             report.add("memory", memory(resources.memory));
             report.add("disk", disk(resources.disk, &args.run_dir));
         }
         Err(error) => report.add("memory", Finding::from_error(&error)),
+    }
+    // A run that does not fit, or has no device, cannot be timed.
+    if report.failed == 0 {
+        report.add("time", training_time(&config, lpips.as_ref()));
     }
     let dir = nearest_existing(&args.run_dir);
     report.add("self-test", self_test::run(config.precision, count, &dir));
@@ -186,8 +192,8 @@ fn roms() -> Finding {
     }
 }
 
-/// Returns whether the run will use the perceptual loss.
-fn perceptual(config: &Config) -> (bool, Finding) {
+/// Returns the perceptual loss, if the run will use it.
+fn perceptual(config: &Config) -> (Option<Lpips>, Finding) {
     const HOW: &str = "see `rem import lpips --help`";
     let loaded = crate::train::lpips_file(config).and_then(|file| {
         let lpips = file.as_deref().map(|f| crate::train::load_lpips(f, config));
@@ -205,7 +211,7 @@ fn perceptual(config: &Config) -> (bool, Finding) {
             None => Failed(error.to_string(), HOW.into()),
         },
     };
-    (matches!(loaded, Ok(Some(_))), finding)
+    (loaded.ok().flatten(), finding)
 }
 
 fn memory(needed: f64) -> Finding {
@@ -253,6 +259,14 @@ fn disk(needed: f64, run_dir: &Path) -> Finding {
         needed,
         "pass a directory on another disk with `--run-dir DIR`",
     )
+}
+
+fn training_time(config: &Config, lpips: Option<&Lpips>) -> Finding {
+    match threads::on_worker(|| TrainingTime::measure(config, lpips)) {
+        Ok(Some(time)) => Passed(format!("{time}, without collection and evaluation")),
+        Ok(None) => Passed("less than 10 min of training".into()),
+        Err(error) => Finding::from_error(&error),
+    }
 }
 
 fn unknown(resource: &str, needed: f64) -> Finding {

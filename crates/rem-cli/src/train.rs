@@ -12,7 +12,7 @@ use rem::model::weights;
 use rem::run::import;
 use rem::run::{Protocol, RunDir, read_config, read_protocol};
 use rem::threads;
-use rem::train::Trainer;
+use rem::train::{Trainer, TrainingTime};
 
 use crate::progress::Progress;
 use crate::{ConfigSource, data_dir};
@@ -78,6 +78,10 @@ fn start(args: &TrainArgs) -> Result<Trainer> {
             .unwrap_or_else(|| free_directory(&config)),
     )?;
     print_header(run.path(), &config, &protocol, None);
+    let time = threads::on_worker(|| TrainingTime::measure(&config, lpips.as_ref()))?;
+    if let Some(time) = time {
+        eprintln!("estimated training time: {time}");
+    }
     protocol.write(run.path()).map_err(Error::from)?;
     Ok(Trainer::start(run, config, lpips)?)
 }

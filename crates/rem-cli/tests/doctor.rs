@@ -35,6 +35,7 @@ fn default_preset_passes() {
         line(&output, check);
     }
     assert!(stdout(&output).contains("ready for `rem train --preset quick`"));
+    assert!(line(&output, "time").contains("less than 10 min"));
     // The metrics were recorded with AVX-512.
     let test = line(&output, "self-test");
     #[cfg(target_arch = "x86_64")]
@@ -65,6 +66,16 @@ fn both_precisions_and_the_portable_kernels_pass_the_self_test() {
 }
 
 #[test]
+fn training_time_of_a_long_run_is_estimated() {
+    let (_temp, mut command) = doctor("--preset debug --set train.epochs=10000000");
+    let output = succeeds(&mut command);
+    let time = line(&output, "time");
+    for part in ["about", "days (tokenizer", "world model", "controller"] {
+        assert!(time.contains(part), "{time}");
+    }
+}
+
+#[test]
 fn missing_resources_devices_and_weights_fail() {
     // More memory and disk than any machine has.
     let (_temp, mut command) = doctor(
@@ -76,6 +87,7 @@ fn missing_resources_devices_and_weights_fail() {
     assert!(line(&output, "disk").contains("FAIL"));
     assert!(line(&output, "device").contains("ok"));
     assert!(stderr(&output).contains("2 of "), "{}", stderr(&output));
+    assert!(!stdout(&output).contains("\ntime"), "{}", stdout(&output));
 
     let (_temp, mut command) = doctor("--device cuda:99");
     let output = output_of(&mut command);

@@ -16,11 +16,13 @@ mod state;
 mod test_losses;
 mod tokenizer;
 mod trainer;
+mod training_time;
 mod world_model;
 
 pub use protocol::protocol;
 pub use state::{checkpoint_from_weights, load_agent, write_imported_run};
 pub use trainer::Trainer;
+pub use training_time::TrainingTime;
 
 use crate::run::Score;
 

@@ -1,0 +1,364 @@
+//! Estimates how long a run trains, from training steps with small batches.
+
+mod steps;
+
+use std::fmt::{self, Display, Formatter};
+
+use super::phase::Phase;
+use crate::config::Config;
+use crate::error::Result;
+use crate::model::tokenizer::lpips::Lpips;
+use steps::{Steps, Work};
+
+/// Runs below this many seconds are not measured further than with batches of one.
+const SHORT: f64 = 600.0;
+/// Seconds for which each component is measured in longer runs.
+const BUDGET: f64 = 1.0;
+
+/// Estimated seconds of training in a run, by component. Playing, in collection and evaluation, is not included.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TrainingTime {
+    /// The tokenizer's steps.
+    pub tokenizer: f64,
+    /// The world model's steps, and the encoding of their frames.
+    pub world_model: f64,
+    /// The controller's steps, with imagination and the encoding of frames that are not cached.
+    pub actor_critic: f64,
+}
+
+impl TrainingTime {
+    /// Measures steps at the run's model sizes on its device, and adds them up over the run. `None` for runs of less
+    /// than about ten minutes. On the CPU, batches are small and times are scaled, so that it takes a few seconds.
+    /// Other devices run whole batches.
+    ///
+    /// Uses an agent and random numbers of its own, so that the run does not depend on it.
+    ///
+    /// # Errors
+    ///
+    /// If the config's device is not available.
+    pub fn measure(config: &Config, lpips: Option<&Lpips>) -> Result<Option<Self>> {
+        let mut steps = Steps::new(config, lpips)?;
+        // On other devices a batch takes hardly longer than a part of it.
+        let smallest = |full: usize| if config.device == "flex" { 1 } else { full };
+        let mut one = |work: Work, full: usize| {
+            let batch = smallest(full);
+            // The first time also compiles kernels and fills caches.
+            steps.seconds(work, batch);
+            steps.seconds(work, batch) / batch as f64
+        };
+        let rough = StepTimes::of(config, &mut one);
+        // A batch of one takes longer than its share of a larger batch, so this is an upper bound.
+        if rough.over_the_run(config).total() < SHORT {
+            return Ok(None);
+        }
+        let mut several = |work: Work, full: usize| {
+            let known = rough.of_one(config, work);
+            let batch = smallest(full).max(batch_within(BUDGET, known, full));
+            steps.seconds(work, batch) / batch as f64
+        };
+        let times = StepTimes::of(config, &mut several);
+        Ok(Some(times.over_the_run(config)))
+    }
+
+    /// All components together.
+    pub fn total(&self) -> f64 {
+        self.tokenizer + self.world_model + self.actor_critic
+    }
+
+    fn add(&mut self, other: Self, times: f64) {
+        self.tokenizer += times * other.tokenizer;
+        self.world_model += times * other.world_model;
+        self.actor_critic += times * other.actor_critic;
+    }
+}
+
+/// `about 16 days (tokenizer 1.6 days, world model 11 days, controller 3.7 days)`
+impl Display for TrainingTime {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "about {} (tokenizer {}, world model {}, controller {})",
+            rounded(self.total()),
+            rounded(self.tokenizer),
+            rounded(self.world_model),
+            rounded(self.actor_critic)
+        )
+    }
+}
+
+/// A duration with two digits, in minutes, hours or days.
+fn rounded(seconds: f64) -> String {
+    let minutes = seconds / 60.0;
+    let (value, unit) = match minutes {
+        ..90.0 => return format!("{minutes:.0} min"),
+        ..2880.0 => (minutes / 60.0, "h"),
+        _ => (minutes / 1440.0, "days"),
+    };
+    // 9.96 would be printed as 10.0.
+    let digits = usize::from(value < 9.95);
+    format!("{value:.digits$} {unit}")
+}
+
+/// Seconds of a step of each phase at the run's batch sizes, and of encoding a frame.
+#[derive(Clone, Copy, Debug)]
+struct StepTimes {
+    tokenizer: f64,
+    world_model: f64,
+    actor_critic: f64,
+    frame: f64,
+}
+
+impl StepTimes {
+    /// From the seconds of one element of a batch, which `of_one` measures given the size of whole batches.
+    fn of(config: &Config, of_one: &mut dyn FnMut(Work, usize) -> f64) -> Self {
+        let mut step = |phase: Phase| {
+            let full = phase.settings(config).batch_size;
+            of_one(Work::Step(phase), full) * full as f64
+        };
+        Self {
+            tokenizer: step(Phase::Tokenizer),
+            world_model: step(Phase::WorldModel),
+            actor_critic: step(Phase::ActorCritic),
+            frame: of_one(Work::Encode, ENCODED),
+        }
+    }
+
+    /// Seconds of one element of a batch.
+    fn of_one(&self, config: &Config, work: Work) -> f64 {
+        let (seconds, phase) = match work {
+            Work::Step(Phase::Tokenizer) => (self.tokenizer, Phase::Tokenizer),
+            Work::Step(Phase::WorldModel) => (self.world_model, Phase::WorldModel),
+            Work::Step(Phase::ActorCritic) => (self.actor_critic, Phase::ActorCritic),
+            Work::Encode => return self.frame,
+        };
+        seconds / phase.settings(config).batch_size as f64
+    }
+
+    /// The time of all epochs.
+    fn over_the_run(&self, config: &Config) -> TrainingTime {
+        let changes = Phase::ALL.map(|phase| {
+            let settings = phase.settings(config);
+            settings.start_after.max(settings.stop_after)
+        });
+        // Later epochs are equal.
+        let last_change = changes.into_iter().fold(config.collect.epochs, u32::max);
+        let (mut total, mut replay) = (TrainingTime::default(), 0.0);
+        for epoch in 1..=config.train.epochs {
+            if epoch <= config.collect.epochs {
+                replay += config.collect.steps_per_epoch as f64;
+            }
+            let time = self.of_epoch(config, epoch, replay);
+            if epoch > last_change {
+                total.add(time, f64::from(config.train.epochs - epoch) + 1.0);
+                break;
+            }
+            total.add(time, 1.0);
+        }
+        total
+    }
+
+    /// The time of an epoch with a replay of so many frames. Each frame is encoded when it is first sampled.
+    fn of_epoch(&self, config: &Config, epoch: u32, replay: f64) -> TrainingTime {
+        let steps = |phase: Phase| {
+            let settings = phase.settings(config);
+            let learns = settings.learns_in(epoch);
+            if learns {
+                settings.steps_per_epoch as f64
+            } else {
+                0.0
+            }
+        };
+        let sampled = |phase: Phase, length: usize| {
+            steps(phase) * phase.settings(config).batch_size as f64 * length as f64
+        };
+        let of_world_model = sampled(Phase::WorldModel, config.train.horizon);
+        let of_controller = sampled(Phase::ActorCritic, config.actor_critic.burn_in + 1);
+        let first = distinct(of_world_model, replay);
+        let then = distinct(of_world_model + of_controller, replay) - first;
+        TrainingTime {
+            tokenizer: steps(Phase::Tokenizer) * self.tokenizer,
+            world_model: steps(Phase::WorldModel) * self.world_model + first * self.frame,
+            actor_critic: steps(Phase::ActorCritic) * self.actor_critic + then * self.frame,
+        }
+    }
+}
+
+/// Expected number of different frames among `draws` from `frames`.
+fn distinct(draws: f64, frames: f64) -> f64 {
+    if frames == 0.0 {
+        return 0.0;
+    }
+    frames * (1.0 - (-draws / frames).exp())
+}
+
+/// The batch size, from 2 to `full`, that takes about `seconds`, if one element takes `of_one`.
+fn batch_within(seconds: f64, of_one: f64, full: usize) -> usize {
+    ((seconds / of_one) as usize).max(2).min(full)
+}
+
+/// The largest number of frames that are encoded at once to measure it.
+const ENCODED: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::model::agent::Agent;
+    use crate::model::weights::Arrays;
+    use crate::seeds::Seeds;
+
+    fn config(set: &[&str]) -> Config {
+        let set: Vec<String> = set.iter().map(|s| (*s).into()).collect();
+        Config::load("debug", &set).unwrap()
+    }
+
+    #[test]
+    fn batches_fit_the_budget() {
+        assert_eq!(batch_within(1.0, 0.1, 64), 10);
+        assert_eq!(batch_within(1.0, 0.001, 64), 64);
+        // Slow machines measure two elements, not one, unless the batch has only one.
+        assert_eq!(batch_within(1.0, 3.0, 64), 2);
+        assert_eq!(batch_within(1.0, 3.0, 1), 1);
+    }
+
+    #[test]
+    fn times_of_elements_are_scaled_to_whole_batches() {
+        let config = config(&["world_model.optimizer.batch_size=7"]);
+        let mut asked = Vec::new();
+        let times = StepTimes::of(&config, &mut |work, full| {
+            asked.push(full);
+            if matches!(work, Work::Encode) {
+                0.5
+            } else {
+                0.25
+            }
+        });
+        assert_eq!(asked, [4, 7, 4, ENCODED]);
+        assert_eq!(
+            [
+                times.tokenizer,
+                times.world_model,
+                times.actor_critic,
+                times.frame
+            ],
+            [1.0, 1.75, 1.0, 0.5]
+        );
+        assert_eq!(times.of_one(&config, Work::Step(Phase::WorldModel)), 0.25);
+        assert_eq!(times.of_one(&config, Work::Encode), 0.5);
+    }
+
+    /// The schedule of the paper: tokenizer from epoch 6 on, world model from 26, controller from 51, of 600.
+    #[test]
+    fn steps_of_the_papers_schedule_add_up() {
+        let config = Config::load("atari100k", &["env.game=catch".into()]).unwrap();
+        let times = StepTimes {
+            tokenizer: 1.0,
+            world_model: 10.0,
+            actor_critic: 5.0,
+            frame: 0.0,
+        };
+        let total = times.over_the_run(&config);
+        assert_eq!(total.tokenizer, 595.0 * 200.0);
+        assert_eq!(total.world_model, 575.0 * 200.0 * 10.0);
+        assert_eq!(total.actor_critic, 550.0 * 100.0 * 5.0);
+        assert_eq!(
+            total.to_string(),
+            "about 18 days (tokenizer 33 h, world model 13 days, controller 3.2 days)"
+        );
+
+        // The world model reads 128,000 frames per epoch and the controller 268,800: nearly all of the replay's
+        // 100,000 in the end, and each is encoded once.
+        let frames = StepTimes {
+            tokenizer: 0.0,
+            world_model: 0.0,
+            actor_critic: 0.0,
+            frame: 1.0,
+        };
+        let encoded = frames.over_the_run(&config);
+        assert_eq!(encoded.tokenizer, 0.0);
+        let in_replay: f64 = (26..=600).map(|e| 200.0 * f64::from(500.min(e))).sum();
+        assert!(encoded.total() < in_replay && encoded.total() > 0.95 * in_replay);
+        assert!(encoded.world_model > encoded.actor_critic);
+    }
+
+    /// A component that stops counts up to its last epoch, and no number of epochs takes long to add up.
+    #[test]
+    fn epochs_after_the_last_change_are_equal() {
+        let config = config(&[
+            "tokenizer.optimizer.stop_after=10",
+            "train.epochs=4000000000",
+        ]);
+        let times = StepTimes {
+            tokenizer: 1.0,
+            world_model: 1.0,
+            actor_critic: 1.0,
+            frame: 0.0,
+        };
+        let total = times.over_the_run(&config);
+        assert_eq!(total.tokenizer, 10.0 * 2.0);
+        assert_eq!(total.world_model, (4e9 - 1.0) * 2.0);
+        assert_eq!(total.actor_critic, (4e9 - 2.0) * 2.0);
+    }
+
+    #[test]
+    fn durations_have_two_digits() {
+        let cases = [
+            (601.0, "10 min"),
+            (89.0 * 60.0, "89 min"),
+            (90.0 * 60.0, "1.5 h"),
+            (35_900.0, "10 h"),
+            (47.0 * 3600.0, "47 h"),
+            (2.0 * 86_400.0, "2.0 days"),
+            (15.7 * 86_400.0, "16 days"),
+        ];
+        for (seconds, words) in cases {
+            assert_eq!(rounded(seconds), words);
+        }
+    }
+
+    #[test]
+    fn short_runs_are_not_estimated_and_long_ones_are() {
+        assert_eq!(TrainingTime::measure(&config(&[]), None).unwrap(), None);
+        let long = config(&["train.epochs=10000000"]);
+        let time = TrainingTime::measure(&long, None)
+            .unwrap()
+            .expect("long enough");
+        assert!(time.total() > SHORT);
+        for part in [time.tokenizer, time.world_model, time.actor_critic] {
+            assert!(part > 0.0, "{time:?}");
+        }
+    }
+
+    /// Every network and controller has the inputs that it needs.
+    #[test]
+    fn every_variant_is_measured() {
+        for variant in [
+            "world_model.architecture=retnet",
+            "world_model.architecture=transformer",
+            "actor_critic.inputs=pixels",
+            "actor_critic.inputs=codes",
+            "tokenizer.encoder=whitened_patches",
+            "world_model.embeddings=own",
+            "precision=f32",
+        ] {
+            let long = config(&["train.epochs=10000000", variant]);
+            let time = TrainingTime::measure(&long, None).unwrap();
+            assert!(time.is_some(), "{variant}");
+        }
+    }
+
+    #[test]
+    fn measuring_does_not_change_the_initial_weights() {
+        let config = config(&["train.epochs=10000000"]);
+        let device = Device::flex().autodiff();
+        let agent = || Agent::new(&config, 3, &Seeds::new(config.seed), &device).arrays();
+        let before = agent();
+        TrainingTime::measure(&config, None).unwrap();
+        let weights = |arrays: [(&str, Arrays); 3]| -> Vec<Vec<f32>> {
+            let all = arrays.into_iter().flat_map(|(_, arrays)| arrays);
+            all.map(|(_, array)| array.data).collect()
+        };
+        assert_eq!(weights(agent()), weights(before));
+    }
+}
