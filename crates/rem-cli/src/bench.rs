@@ -1,56 +1,120 @@
-//! `rem bench`: times the training steps, with the output format and sizes of the PyTorch reference benchmark.
+//! `rem bench`: times the training steps, with the output format of the PyTorch reference benchmark.
 
+mod compare;
+mod compare_figure;
 mod dreams;
 #[cfg(feature = "atari")]
 mod emulation;
 mod imagination;
+mod page;
 mod peak;
 mod play;
 mod plot;
+mod products;
+mod sizes;
+mod sweep;
+mod sweep_figure;
+mod table;
+mod timing;
 mod workload;
 
 use std::path::PathBuf;
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rand::SeedableRng;
+use rem::config::ConfigError;
 use serde::{Deserialize, Serialize};
-use workload::{Phase, Scale, Workload};
+use sizes::{Batches, Scale, Setup, System};
+use workload::{Phase, Workload};
 
 /// Time the training steps
 ///
 /// Prints one JSON object per phase: milliseconds per step and per frame, GFLOP/s, the fraction of this machine's
-/// measured peak, and the peak memory of the process so far. Run it on an idle machine.
+/// measured peak, and the peak memory of the process so far. `--compare` measures other agents too and prints a table.
+/// Run it on an idle machine.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
-  rem bench                                         all phases at the paper's size
+  rem bench                                         all phases at the paper's sizes and batch sizes
   rem bench --only world_model,imagine_pop          two phases
+  rem bench --batches reference --against FILE      compare with the PyTorch reference benchmark
   rem bench --scale tiny --threads 1                small models on one thread
-  rem bench imagination --compare                   imagination modes of the paper's Table 6")]
+  rem bench --compare pop,no-pop,iris               the paper's Figure 1 (top): REM, No POP and IRIS
+  rem bench --compare pop,no-pop,iris --out time.md write time.md and time.svg as well
+  rem bench imagination --compare                   imagination modes of the paper's Table 6
+  rem bench imagination --sweep                     batch sizes from which POP is faster")]
 pub struct BenchArgs {
     #[command(subcommand)]
     other: Option<Other>,
-    /// Model size: the paper's, or tiny to expose overhead
+    /// Model size
     #[arg(long, default_value = "paper")]
-    scale: ScaleName,
-    /// Comma-separated phases: tokenizer, tokenizer_perceptual, world_model, imagine_pop, imagine_no_pop, actor_critic
-    /// [default: all]
+    scale: Scale,
+    /// Batch sizes and imagined steps
+    #[arg(long, default_value = "paper")]
+    batches: Batches,
+    /// Comma-separated phases: tokenizer, tokenizer_perceptual, world_model, imagine_pop, imagine_no_pop, actor_critic;
+    /// with --compare: tokenizer, tokenizer_perceptual, world_model, imagination, actor_critic [default: all]
     #[arg(long, value_delimiter = ',', value_name = "PHASE,…")]
     only: Vec<String>,
-    /// Timed repetitions of each phase after one warm-up; the fastest counts
+    /// Timed repetitions of each phase after one warm-up; the fastest counts. Steps of 10 s or more are not repeated
     #[arg(long, default_value_t = 3, value_name = "N")]
     repeats: usize,
+    /// Output of the PyTorch reference benchmark (JSON lines) to compare with
+    #[arg(long, value_name = "FILE", conflicts_with = "compare")]
+    against: Option<PathBuf>,
+    /// Comma-separated agents to measure in every phase, with ratios to the first. IRIS is compared at its own sizes, as
+    /// in the paper's Figure 1; iris-rem has those of REM, as in its Figure 11
+    #[arg(long, value_delimiter = ',', value_name = "AGENT,…")]
+    compare: Vec<System>,
+    /// With --compare: print JSON lines instead of a table
+    #[arg(long, requires = "compare")]
+    json: bool,
+    /// With --compare: also write a page with the table and an SVG with the figure; text above `<!-- measured -->` is
+    /// kept
+    #[arg(long, value_name = "FILE.md", requires = "compare")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+/// Options of all benchmarks of models.
+#[derive(Args, Clone)]
+struct Machine {
+    /// Compute device: flex (CPU), or cuda, vulkan, wgpu, metal, rocm if built in
+    #[arg(long, default_value = "flex", value_name = "NAME[:INDEX]")]
+    device: String,
     /// CPU threads; 0 means one per core
     #[arg(long, default_value_t = 0, value_name = "N")]
     threads: usize,
     /// Matrix products in f32, or with bfloat16 inputs (mixed)
     #[arg(long, default_value = "mixed")]
     precision: PrecisionName,
-    /// Output of the PyTorch reference benchmark (JSON lines) to compare with
-    #[arg(long, value_name = "FILE")]
-    against: Option<PathBuf>,
+}
+
+impl Machine {
+    fn precision(&self) -> rem::config::Precision {
+        self.precision.into()
+    }
+
+    /// Measured peak of matrix products in GFLOP/s; `None` on other devices than the CPU.
+    fn peak(&self) -> Option<f64> {
+        (self.device == "flex").then(|| peak::gflops(self.precision().into()))
+    }
+
+    /// Device, threads and precision.
+    fn describe(&self) -> String {
+        let threads = rayon::current_num_threads();
+        let device = match self.device.as_str() {
+            "flex" => format!(
+                "CPU ({}), {threads} thread{}",
+                rem_kernels::Isa::selected().name(),
+                if threads == 1 { "" } else { "s" }
+            ),
+            other => format!("device {other}"),
+        };
+        format!("{device}, precision {}", self.precision().name())
+    }
 }
 
 /// Other benchmarks.
@@ -63,16 +127,24 @@ enum Other {
 }
 
 #[derive(Clone, Copy, ValueEnum)]
-enum ScaleName {
-    Paper,
-    Tiny,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
 enum PrecisionName {
     F32,
     Mixed,
 }
+
+/// The measured phases without `--compare`, by the names of the reference benchmark.
+const PHASES: [(&str, Phase, System); 6] = [
+    ("tokenizer", Phase::Tokenizer, System::Pop),
+    (
+        "tokenizer_perceptual",
+        Phase::TokenizerPerceptual,
+        System::Pop,
+    ),
+    ("world_model", Phase::WorldModel, System::Pop),
+    ("imagine_pop", Phase::Imagination, System::Pop),
+    ("imagine_no_pop", Phase::Imagination, System::NoPop),
+    ("actor_critic", Phase::ActorCritic, System::Pop),
+];
 
 /// A line of output; the reference benchmark has the first six fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -85,9 +157,9 @@ struct Line {
     dtype: String,
     #[serde(default)]
     gflops: f64,
-    /// Fraction of this machine's measured peak for the input type.
+    /// Fraction of this machine's measured peak for the input type, on the CPU.
     #[serde(default)]
-    share_of_peak: f64,
+    share_of_peak: Option<f64>,
     /// Peak memory of this process so far, where the system reports it.
     peak_memory_mb: Option<f64>,
 }
@@ -95,22 +167,13 @@ struct Line {
 pub fn run(args: BenchArgs) -> Result<()> {
     match args.other {
         None => {
-            rem::threads::set(args.threads)?;
+            rem::threads::set(args.machine.threads)?;
             rem::threads::on_worker(|| args.run())
         }
         Some(Other::Imagination(args)) => imagination::run(args),
         Some(Other::Play(args)) => play::run(args),
         #[cfg(feature = "atari")]
         Some(Other::Emulation(args)) => emulation::run(args),
-    }
-}
-
-impl From<ScaleName> for Scale {
-    fn from(name: ScaleName) -> Self {
-        match name {
-            ScaleName::Paper => Self::Paper,
-            ScaleName::Tiny => Self::Tiny,
-        }
     }
 }
 
@@ -125,66 +188,134 @@ impl From<PrecisionName> for rem::config::Precision {
 
 impl BenchArgs {
     fn run(&self) -> Result<()> {
-        let scale: Scale = self.scale.into();
-        let precision: rem::config::Precision = self.precision.into();
-        let phases = self.phases()?;
+        let setup = Setup {
+            scale: self.scale,
+            precision: self.machine.precision(),
+            batches: self.batches,
+            device: self.machine.device.clone(),
+        };
+        if !self.compare.is_empty() {
+            return self.compare(&setup);
+        }
+        let phases = chosen(&PHASES, |phase| phase.0, &self.only)?;
         let reference = self.against.as_ref().map(read_lines).transpose()?;
-        let peak = peak::gflops(precision.into());
-        let f32_peak = peak::gflops(rem_kernels::Precision::F32);
-        eprintln!(
-            "{} · {} threads · measured peak {:.0} GFLOP/s in f32, {:.0} in {}",
-            rem_kernels::Isa::selected().name(),
-            rayon::current_num_threads(),
-            f32_peak,
-            peak,
-            precision.name()
-        );
+        rem::device::of(&setup.config(System::Pop)?)?;
+        let peak = self.print_header();
         let mut lines = Vec::new();
-        for phase in phases {
-            let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
-            let mut workload = Workload::new(phase, scale, precision, &mut rng)?;
-            workload.run(&mut rng);
-            let best = (0..self.repeats.max(1))
-                .map(|_| {
-                    let start = Instant::now();
-                    workload.run(&mut rng);
-                    start.elapsed().as_secs_f64()
-                })
-                .fold(f64::INFINITY, f64::min);
-            let gflops = workload.gflop() / best;
-            let line = Line {
-                phase: phase.name().into(),
-                batch: workload.batch(),
-                frames: workload.frames(),
-                ms: round(best * 1e3, 1),
-                ms_per_frame: round(best * 1e3 / workload.frames() as f64, 3),
-                dtype: precision.name().into(),
-                gflops: round(gflops, 1),
-                share_of_peak: round(gflops / peak, 3),
-                peak_memory_mb: peak_memory_mb().map(|mb| round(mb, 0)),
-            };
+        for (name, phase, system) in phases {
+            let measured = measure(phase, system, &setup, self.repeats)?;
+            let line = measured.line(name, peak);
             println!("{}", serde_json::to_string(&line)?);
             lines.push(line);
         }
         if let Some(reference) = reference {
-            compare(&lines, &reference);
+            compare_with_reference(&lines, &reference);
         }
         Ok(())
     }
 
-    fn phases(&self) -> Result<Vec<Phase>> {
-        if self.only.is_empty() {
-            return Ok(Phase::ALL.to_vec());
+    fn compare(&self, setup: &Setup) -> Result<()> {
+        let phases = chosen(&Phase::ALL, |phase| phase.name(), &self.only)?;
+        for system in &self.compare {
+            rem::device::of(&setup.config(*system)?)?;
         }
-        let find = |name: &String| {
-            let known = Phase::ALL.iter().find(|p| p.name() == name);
-            known.copied().with_context(|| {
-                let names: Vec<_> = Phase::ALL.iter().map(|p| p.name()).collect();
-                format!("unknown phase `{name}`; available: {}", names.join(", "))
-            })
-        };
-        self.only.iter().map(find).collect()
+        let peak = self.print_header();
+        let mut report = compare::Report::new(self.machine.describe(), self.scale, peak);
+        for &system in &self.compare {
+            for &phase in &phases {
+                let measured = match report.same_tokenizer(phase, system, setup)? {
+                    Some(known) => known,
+                    None => measure(phase, system, setup, self.repeats)?,
+                };
+                report.push(phase, system, measured);
+                eprint!(".");
+            }
+        }
+        eprintln!();
+        match self.json {
+            true => print!("{}", report.json()?),
+            false => print!("{}", report.terminal()),
+        }
+        match &self.out {
+            Some(path) => report.page(path),
+            None => Ok(()),
+        }
     }
+
+    /// Prints the machine to stderr and returns its measured peak.
+    fn print_header(&self) -> Option<f64> {
+        let peak = self.machine.peak();
+        let measured = peak.map_or(String::new(), |peak| {
+            format!(" · measured peak {peak:.0} GFLOP/s")
+        });
+        eprintln!("{}{measured}", self.machine.describe());
+        peak
+    }
+}
+
+/// A timed phase of a system.
+#[derive(Clone)]
+struct Measured {
+    config: rem::config::Config,
+    batch: usize,
+    frames: usize,
+    /// Of the fastest step.
+    seconds: f64,
+    gflop: f64,
+}
+
+fn measure(phase: Phase, system: System, setup: &Setup, repeats: usize) -> Result<Measured> {
+    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
+    let mut workload = Workload::new(phase, system, setup, &mut rng)?;
+    Ok(Measured {
+        seconds: timing::fastest(repeats, || workload.run(&mut rng)),
+        config: workload.config().clone(),
+        batch: workload.batch(),
+        frames: workload.frames(),
+        gflop: workload.gflop(),
+    })
+}
+
+impl Measured {
+    fn ms_per_frame(&self) -> f64 {
+        self.seconds * 1e3 / self.frames as f64
+    }
+
+    fn line(&self, name: &str, peak: Option<f64>) -> Line {
+        let gflops = self.gflop / self.seconds;
+        Line {
+            phase: name.into(),
+            batch: self.batch,
+            frames: self.frames,
+            ms: round(self.seconds * 1e3, 1),
+            ms_per_frame: round(self.ms_per_frame(), 3),
+            dtype: self.config.precision.name().into(),
+            gflops: round(gflops, 1),
+            share_of_peak: peak.map(|peak| round(gflops / peak, 3)),
+            peak_memory_mb: peak_memory_mb().map(|mb| round(mb, 0)),
+        }
+    }
+}
+
+/// The elements with these names, or all without names.
+fn chosen<T: Copy>(all: &[T], name: impl Fn(&T) -> &str, names: &[String]) -> Result<Vec<T>> {
+    if names.is_empty() {
+        return Ok(all.to_vec());
+    }
+    let find = |wanted: &String| {
+        let known = all.iter().find(|one| name(one) == wanted).copied();
+        known.ok_or_else(|| {
+            let available: Vec<_> = all.iter().map(&name).collect();
+            let hint = format!("the phases are {}", available.join(", "));
+            usage(format!("unknown phase `{wanted}`"), hint)
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// An error in the options, with a hint.
+fn usage(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
+    rem::Error::from(ConfigError::new(message, hint)).into()
 }
 
 fn round(x: f64, digits: i32) -> f64 {
@@ -208,30 +339,38 @@ fn read_lines(file: &PathBuf) -> Result<Vec<Line>> {
     Ok(lines)
 }
 
-/// Prints the speedup of each phase over the fastest reference line.
-fn compare(ours: &[Line], theirs: &[Line]) {
+/// Prints the speedup of each phase over the fastest reference line. A `*` marks lines of other batch sizes.
+fn compare_with_reference(ours: &[Line], theirs: &[Line]) {
     eprintln!(
         "\n{:<22} {:>12} {:>12} {:>8}",
         "phase", "ms/frame", "reference", "speedup"
     );
+    let mut differs = false;
     for line in ours {
-        let reference = theirs
-            .iter()
-            .filter(|t| t.phase == line.phase)
-            .map(|t| t.ms_per_frame)
-            .fold(f64::INFINITY, f64::min);
-        if reference.is_finite() {
-            let speedup = reference / line.ms_per_frame;
-            eprintln!(
-                "{:<22} {:>12.3} {:>12.3} {:>8.2}",
-                line.phase, line.ms_per_frame, reference, speedup
-            );
-        } else {
+        let same_phase = theirs.iter().filter(|t| t.phase == line.phase);
+        let fastest = same_phase.min_by(|a, b| a.ms_per_frame.total_cmp(&b.ms_per_frame));
+        let Some(reference) = fastest else {
             eprintln!(
                 "{:<22} {:>12.3} {:>12} {:>8}",
                 line.phase, line.ms_per_frame, "-", "-"
             );
-        }
+            continue;
+        };
+        let other_batch = (reference.batch, reference.frames) != (line.batch, line.frames);
+        differs |= other_batch;
+        eprintln!(
+            "{:<22} {:>12.3} {:>12.3} {:>8.2}{}",
+            line.phase,
+            line.ms_per_frame,
+            reference.ms_per_frame,
+            reference.ms_per_frame / line.ms_per_frame,
+            if other_batch { " *" } else { "" }
+        );
+    }
+    if differs {
+        eprintln!(
+            "* other batch sizes; `--batches reference` has those of the reference benchmark"
+        );
     }
 }
 

@@ -1,4 +1,5 @@
-//! `rem bench imagination --compare` counts the calls and tokens of the paper's Table 6 and writes a page.
+//! `rem bench imagination` counts the calls and tokens of the paper's Table 6, and compares POP with token-by-token
+//! generation at many batch sizes.
 
 mod support;
 
@@ -37,7 +38,7 @@ fn calls_and_tokens_match_the_paper() {
                 "--repeats",
                 "1",
             ])
-            .arg("--page")
+            .arg("--out")
             .arg(&page),
     );
     let text = stdout(&output);
@@ -92,4 +93,55 @@ fn default_is_pop_only_and_other_token_counts_are_rejected() {
         error.contains("17 tokens") && hint.contains("16, 64 and 256"),
         "{error}"
     );
+}
+
+#[test]
+fn a_sweep_compares_pop_with_token_by_token_generation_at_each_batch_size() {
+    let temp = temp_dir();
+    let page = temp.path().join("pop.md");
+    let words = ["bench", "imagination", "--sweep", "--scale", "tiny"];
+    let sizes = ["--tokens", "64,16", "--batch", "1,4", "--horizons", "2"];
+    let output = succeeds(
+        rem()
+            .args(words)
+            .args(sizes)
+            .args(["--repeats", "1", "--out"])
+            .arg(&page),
+    );
+    assert!(stdout(&output).contains("speedup of POP"));
+    let text = std::fs::read_to_string(&page).unwrap();
+    let table: Vec<Vec<String>> = (text.lines().filter(|l| l.starts_with("| ")).skip(2))
+        .map(|line| {
+            let cells = line.trim_matches('|').split('|');
+            cells.map(|cell| cell.trim().to_string()).collect()
+        })
+        .collect();
+    let sizes: Vec<_> = table.iter().map(|row| (&row[0][..], &row[1][..])).collect();
+    assert_eq!(sizes, [("16", "1"), ("16", "4"), ("64", "1"), ("64", "4")]);
+    for row in &table {
+        let number = |i: usize| -> f64 { row[i].trim_end_matches('%').parse().unwrap() };
+        let pop = number(2).min(number(3));
+        assert!((number(4) / pop / number(5) - 1.0).abs() < 0.1, "{row:?}");
+        // About twice the multiply-adds: prediction tokens beside those of the block.
+        let more = number(6) / number(7);
+        assert!((1.5..2.6).contains(&more), "{row:?}");
+        // GFLOP/s are twice the multiply-adds over the time.
+        let rate = 2.0 * number(6) / pop;
+        assert!((number(8) - rate).abs() < 0.1 * rate + 1.0, "{row:?}");
+    }
+    assert!(text.contains("- K = 64: POP has "), "{text}");
+    let figure = std::fs::read_to_string(temp.path().join("pop.svg")).unwrap();
+    // Three lines and two bounds per panel, in the grid's and the legend's company.
+    assert_eq!(figure.matches("K = ").count(), 2);
+    assert_eq!(figure.matches("stroke-dasharray").count(), 2 * 2 + 1);
+}
+
+#[test]
+fn options_of_sweeps_are_not_mixed_with_others() {
+    let words = ["bench", "imagination", "--scale", "tiny"];
+    let rejected = |args: &[&str]| fails(rem().args(words).args(args)).0;
+    assert!(rejected(&["--batch", "1,2"]).contains("--sweep"));
+    assert!(rejected(&["--sweep", "--horizons", "1,2"]).contains("one horizon"));
+    let both = output_of(rem().args(words).args(["--sweep", "--compare"]));
+    assert_eq!(both.status.code(), Some(2));
 }

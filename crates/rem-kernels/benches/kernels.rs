@@ -191,6 +191,7 @@ impl Pop {
             first_predicted: 2,
             predicted: 8,
             block_tokens: 64,
+            shared: false,
             last_only: false,
             powers: &self.powers,
             powers_per_head: 66,

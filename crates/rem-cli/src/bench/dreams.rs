@@ -1,7 +1,5 @@
 //! Counts and times imagination alone in each mode of the paper's Table 6, and with IRIS.
 
-use std::time::Instant;
-
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use rand::{Rng, RngExt};
 
@@ -11,7 +9,8 @@ use rem::imagination::Dream;
 use rem::model::calls::Calls;
 use rem::model::world_model::{WorldModel, WorldModelSizes};
 
-use super::workload::Scale;
+use super::sizes::Scale;
+use super::{products, timing};
 
 const ACTIONS: usize = 4;
 
@@ -87,11 +86,12 @@ impl ImaginationMode {
     }
 }
 
-/// The size of a measurement.
+/// The size and place of a measurement.
 #[derive(Clone, Copy, Debug)]
-pub struct Sizes {
+pub struct Sizes<'a> {
     pub scale: Scale,
     pub precision: Precision,
+    pub device: &'a str,
     pub batch: usize,
     /// K: tokens per frame.
     pub tokens: usize,
@@ -101,7 +101,11 @@ pub struct Sizes {
 
 /// A world model with random weights, and a random context.
 pub struct Dreams {
-    sizes: Sizes,
+    batch: usize,
+    horizon: usize,
+    device: Device,
+    /// Multiply-adds per frame.
+    pub products: f64,
     world_model: WorldModel,
     codes: Tensor<2>,
     /// Two observations, `[batch, 2, K]`.
@@ -141,9 +145,10 @@ impl Dreams {
             format!("precision={}", sizes.precision.name()),
             "env.game=catch".into(),
             "env.frame_size=64".into(),
+            format!("device={}", sizes.device),
         ]);
         let config = mode.config(&set)?;
-        let device = Device::flex();
+        let device = rem::device::of(&config)?;
         let width = config.tokenizer.embedding;
         let vocabulary = config.tokenizer.vocabulary;
         let mut random_ints = |limit: usize, count: usize| -> Tensor<1, Int> {
@@ -166,7 +171,10 @@ impl Dreams {
                 config.precision.into(),
                 &device,
             ),
-            sizes,
+            products: products::dream(&config, sizes.horizon),
+            batch: sizes.batch,
+            horizon: sizes.horizon,
+            device,
         })
     }
 
@@ -175,15 +183,16 @@ impl Dreams {
         let (context, actions) = (self.context.clone(), self.context_actions.clone());
         let mut dream = Dream::start(&self.world_model, &self.codes, context, Some(actions));
         let before = self.world_model.network().calls();
-        let start = Instant::now();
-        for _ in 0..self.sizes.horizon {
-            let actions: Vec<i64> = (0..self.sizes.batch)
-                .map(|_| rng.random_range(0..ACTIONS as i64))
-                .collect();
-            dream.step(Tensor::from_data(&actions[..], &Device::flex()), rng);
-        }
+        let seconds = timing::seconds(&self.device, || {
+            for _ in 0..self.horizon {
+                let actions: Vec<i64> = (0..self.batch)
+                    .map(|_| rng.random_range(0..ACTIONS as i64))
+                    .collect();
+                dream.step(Tensor::from_data(&actions[..], &self.device), rng);
+            }
+        });
         Cost {
-            seconds: start.elapsed().as_secs_f64(),
+            seconds,
             calls: self.world_model.network().calls() - before,
         }
     }

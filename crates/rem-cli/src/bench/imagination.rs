@@ -1,29 +1,35 @@
 //! `rem bench imagination`: measures the cost of an imagined frame in each imagination mode.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 use rand::SeedableRng;
 
 use super::dreams::{Dreams, ImaginationMode, Sizes};
-use super::{PrecisionName, ScaleName, plot};
+use super::page::Page;
+use super::sizes::Scale;
+use super::{Machine, plot, sweep, timing, usage};
 
 /// Measure imagination: sequential calls, tokens and time per frame
 ///
-/// Runs the world model alone, with random actions, at the paper's sizes (Table 6). Prints a Markdown table; `--page`
+/// Runs the world model alone, with random actions, at the paper's sizes (Table 6). Prints a Markdown table; `--out`
 /// also writes a page with a figure. Run it on an idle machine.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
   rem bench imagination                                POP's default mode
   rem bench imagination --compare                      every imagination mode
-  rem bench imagination --compare --page cost.md       write cost.md and cost.svg as well
+  rem bench imagination --compare --out cost.md        write cost.md and cost.svg as well
+  rem bench imagination --sweep --out pop.md           POP and No POP at batch sizes 1 to 128
   rem bench imagination --scale tiny --tokens 16       finishes within seconds")]
 pub struct ImaginationArgs {
     /// Compare all imagination modes: both POP modes, No POP and IRIS [default: POP's default mode]
     #[arg(long)]
     compare: bool,
+    /// Compare POP with token-by-token generation at many batch sizes, with the multiply-adds of each
+    #[arg(long, conflicts_with = "compare")]
+    sweep: bool,
     /// Comma-separated tokens per frame (K): 16, 64 or 256
     #[arg(
         long,
@@ -32,27 +38,23 @@ pub struct ImaginationArgs {
         value_name = "K"
     )]
     tokens: Vec<usize>,
-    /// Comma-separated horizons (H), in frames
-    #[arg(long, value_delimiter = ',', default_value = "10,20", value_name = "H", value_parser = at_least_one)]
+    /// Comma-separated horizons (H), in frames [default: 10,20; with --sweep, which takes one: 10]
+    #[arg(long, value_delimiter = ',', value_name = "H", value_parser = at_least_one)]
     horizons: Vec<usize>,
-    /// Batch size
-    #[arg(long, default_value = "16", value_name = "N", value_parser = at_least_one)]
-    batch: usize,
+    /// Batch size; with --sweep, comma-separated [default: 16; with --sweep: 1,2,4,8,16,32,64,128]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = at_least_one)]
+    batch: Vec<usize>,
     /// Timed repetitions after one warm-up; the fastest counts. Runs of 10 s or more are not repeated
     #[arg(long, default_value_t = 3, value_name = "N")]
     repeats: usize,
-    /// Model size: the paper's, or tiny to expose overhead
+    /// Model size
     #[arg(long, default_value = "paper")]
-    scale: ScaleName,
-    /// CPU threads; 0 means one per core
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    threads: usize,
-    /// Matrix products in f32, or with bfloat16 inputs (mixed)
-    #[arg(long, default_value = "mixed")]
-    precision: PrecisionName,
+    scale: Scale,
     /// Also write a page with the table and an SVG with the figure; text above `<!-- measured -->` is kept
-    #[arg(long, value_name = "FILE.md")]
-    page: Option<PathBuf>,
+    #[arg(long, alias = "page", value_name = "FILE.md")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    machine: Machine,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -63,71 +65,127 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Runs that take at least this many seconds are not repeated.
-const LONG: f64 = 10.0;
-
 /// A row of the table.
 pub struct Line {
     pub mode: ImaginationMode,
+    pub batch: usize,
     pub tokens: usize,
     pub horizon: usize,
     calls: u64,
     tokens_read: u64,
     pub ms_per_frame: f64,
+    /// Multiply-adds per frame.
+    pub products: f64,
 }
 
 pub fn run(args: ImaginationArgs) -> Result<()> {
-    rem::threads::set(args.threads)?;
+    rem::threads::set(args.machine.threads)?;
     rem::threads::on_worker(|| args.run())
 }
 
 impl ImaginationArgs {
     fn run(&self) -> Result<()> {
-        let modes = match self.compare {
-            true => &ImaginationMode::ALL[..],
-            false => &ImaginationMode::ALL[..1],
+        let (modes, batches, horizons) = match (self.sweep, self.compare) {
+            (true, _) => (
+                &sweep::MODES[..],
+                &[1, 2, 4, 8, 16, 32, 64, 128][..],
+                &[10][..],
+            ),
+            (false, true) => (&ImaginationMode::ALL[..], &[16][..], &[10, 20][..]),
+            (false, false) => (&ImaginationMode::ALL[..1], &[16][..], &[10, 20][..]),
         };
+        let batches = given_or(&self.batch, batches);
+        let horizons = given_or(&self.horizons, horizons);
+        if self.sweep && horizons.len() > 1 {
+            return Err(usage(
+                "--sweep takes one horizon",
+                "for example `--horizons 10`",
+            ));
+        }
+        if !self.sweep && batches.len() > 1 {
+            return Err(usage(
+                "several batch sizes without --sweep",
+                "add `--sweep`",
+            ));
+        }
         let mut lines = Vec::new();
         for &tokens in &self.tokens {
-            for &horizon in &self.horizons {
-                for &mode in modes.iter().filter(|mode| mode.supports(tokens)) {
-                    lines.push(self.measure(mode, tokens, horizon)?);
-                    eprint!(".");
+            for &horizon in &horizons {
+                for &batch in &batches {
+                    for &mode in modes.iter().filter(|mode| mode.supports(tokens)) {
+                        lines.push(self.measure(mode, batch, tokens, horizon)?);
+                        eprint!(".");
+                    }
                 }
             }
         }
         eprintln!();
-        let text = format!("{}\n{}", self.table(&lines), self.summary(&lines));
-        print!("{text}");
-        if let Some(page) = &self.page {
-            write_page(page, &text, &plot::draw(&lines))?;
+        match self.sweep {
+            true => self.report_sweep(lines, horizons[0]),
+            false => self.report_modes(&lines, batches[0], &horizons),
         }
-        Ok(())
     }
 
-    fn measure(&self, mode: ImaginationMode, tokens: usize, horizon: usize) -> Result<Line> {
+    fn report_modes(&self, lines: &[Line], batch: usize, horizons: &[usize]) -> Result<()> {
+        let text = format!(
+            "{}\n{}",
+            self.table(lines),
+            self.summary(lines, batch, horizons)
+        );
+        print!("{text}");
+        let Some(path) = &self.out else { return Ok(()) };
+        let page = Page {
+            title: "Cost of an imagined frame",
+            text: &text,
+            figure: &plot::draw(lines),
+            caption: "Time per imagined frame",
+        };
+        page.write(path)
+    }
+
+    fn report_sweep(&self, lines: Vec<Line>, horizon: usize) -> Result<()> {
+        let peak = self.machine.peak();
+        let sweep = sweep::Sweep::new(lines, horizon, self.machine.describe(), peak);
+        print!("{}", sweep.terminal());
+        match &self.out {
+            Some(path) => sweep.page(path),
+            None => Ok(()),
+        }
+    }
+
+    fn measure(
+        &self,
+        mode: ImaginationMode,
+        batch: usize,
+        tokens: usize,
+        horizon: usize,
+    ) -> Result<Line> {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
         let sizes = Sizes {
-            scale: self.scale.into(),
-            precision: self.precision.into(),
-            batch: self.batch,
+            scale: self.scale,
+            precision: self.machine.precision(),
+            device: &self.machine.device,
+            batch,
             tokens,
             horizon,
         };
         let dreams = Dreams::new(mode, sizes, &mut rng)?;
-        let first = dreams.run(&mut rng);
-        let mut seconds = first.seconds;
-        if seconds < LONG {
-            let again = (0..self.repeats.max(1)).map(|_| dreams.run(&mut rng).seconds);
-            seconds = again.fold(f64::INFINITY, f64::min);
-        }
+        let mut calls = None;
+        let seconds = timing::fastest(self.repeats, || {
+            let cost = dreams.run(&mut rng);
+            calls = Some(cost.calls);
+            cost.seconds
+        });
+        let calls = calls.expect("at least one run");
         Ok(Line {
             mode,
+            batch,
             tokens,
             horizon,
-            calls: first.calls.calls,
-            tokens_read: first.calls.tokens,
-            ms_per_frame: seconds * 1e3 / (self.batch * horizon) as f64,
+            calls: calls.calls,
+            tokens_read: calls.tokens,
+            ms_per_frame: seconds * 1e3 / (batch * horizon) as f64,
+            products: dreams.products,
         })
     }
 
@@ -155,18 +213,11 @@ impl ImaginationArgs {
     }
 
     /// How time scales with the horizon: linearly if each frame costs the same.
-    fn summary(&self, lines: &[Line]) -> String {
-        let (Some(short), Some(long)) = (self.horizons.iter().min(), self.horizons.iter().max())
-        else {
+    fn summary(&self, lines: &[Line], batch: usize, horizons: &[usize]) -> String {
+        let (Some(short), Some(long)) = (horizons.iter().min(), horizons.iter().max()) else {
             return String::new();
         };
-        let threads = rayon::current_num_threads();
-        let mut out = format!(
-            "Batch size {}, {threads} thread{}, precision {}.\n",
-            self.batch,
-            if threads == 1 { "" } else { "s" },
-            rem::config::Precision::from(self.precision).name()
-        );
+        let mut out = format!("Batch size {batch}, {}.\n", self.machine.describe());
         if short == long {
             return out;
         }
@@ -200,18 +251,10 @@ fn find(lines: &[Line], mode: ImaginationMode, tokens: usize, horizon: usize) ->
     lines.iter().find(same).map(|line| line.ms_per_frame)
 }
 
-fn write_page(page: &Path, text: &str, figure: &str) -> Result<()> {
-    const MARK: &str = "<!-- measured -->";
-    let svg = page.with_extension("svg");
-    let head = match std::fs::read_to_string(page) {
-        Ok(old) => old.split(MARK).next().unwrap_or_default().to_string(),
-        Err(_) => "# Cost of an imagined frame\n\n".into(),
-    };
-    let name = svg.file_name().unwrap_or_default().to_string_lossy();
-    let text = format!("{head}{MARK}\n\n{text}\n![Time per imagined frame]({name})\n");
-    let write = |path: &Path, text: &str| {
-        std::fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
-    };
-    write(&svg, figure)?;
-    write(page, &text)
+/// The values of an option, or its default.
+fn given_or(given: &[usize], default: &[usize]) -> Vec<usize> {
+    match given {
+        [] => default.to_vec(),
+        given => given.to_vec(),
+    }
 }

@@ -1,47 +1,23 @@
-//! The workloads that `rem bench` times: training steps at the sizes of the PyTorch reference benchmark.
+//! The workloads that `rem bench` times: steps of training with random weights and data.
 
 use burn::module::Module;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use rand::{Rng, RngExt};
 
 use rem::Result;
-use rem::config::{self, Config};
+use rem::config::{Architecture, Config, OptimizerConfig};
 use rem::data::batch::DreamStarts;
 use rem::imagination::{Dream, imagine};
 use rem::model::actor_critic;
 use rem::model::agent::Agent;
 use rem::model::sampling::sample;
 use rem::model::tokenizer::lpips::Lpips;
-use rem::model::tokenizer::patch_width;
 use rem::model::world_model::TokenBatch;
 use rem::seeds::Seeds;
 use rem::train::optimizer::{AdamW, DecayGroup};
 
-/// Model size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// The paper's size.
-    Paper,
-    /// Small enough to expose overhead.
-    Tiny,
-}
-
-impl Scale {
-    /// Overrides of the preset `atari100k`.
-    pub fn settings(self) -> &'static [&'static str] {
-        match self {
-            Self::Paper => &[],
-            Self::Tiny => &[
-                "tokenizer.channels=8",
-                "tokenizer.embedding=64",
-                "tokenizer.vocabulary=64",
-                "world_model.layers=2",
-                "world_model.feed_forward=256",
-                "actor_critic.lstm_dim=128",
-            ],
-        }
-    }
-}
+use super::sizes::{Batches, Setup, System};
+use super::{products, timing};
 
 /// A timed phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,21 +28,18 @@ pub enum Phase {
     TokenizerPerceptual,
     /// A world model update.
     WorldModel,
-    /// A rollout with POP, without an update.
-    ImaginePop,
-    /// A rollout without POP, token by token.
-    ImagineNoPop,
-    /// An actor-critic update, including its rollout.
+    /// The rollouts of a controller update alone.
+    Imagination,
+    /// A controller update: burn-in, rollouts, losses and optimizer step.
     ActorCritic,
 }
 
 impl Phase {
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 5] = [
         Self::Tokenizer,
         Self::TokenizerPerceptual,
         Self::WorldModel,
-        Self::ImaginePop,
-        Self::ImagineNoPop,
+        Self::Imagination,
         Self::ActorCritic,
     ];
 
@@ -75,19 +48,32 @@ impl Phase {
             Self::Tokenizer => "tokenizer",
             Self::TokenizerPerceptual => "tokenizer_perceptual",
             Self::WorldModel => "world_model",
-            Self::ImaginePop => "imagine_pop",
-            Self::ImagineNoPop => "imagine_no_pop",
+            Self::Imagination => "imagination",
             Self::ActorCritic => "actor_critic",
+        }
+    }
+
+    /// The settings of the component that is trained in this phase; in imagination, the controller.
+    pub fn optimizer(self, config: &Config) -> &OptimizerConfig {
+        match self {
+            Self::Tokenizer | Self::TokenizerPerceptual => &config.tokenizer.optimizer,
+            Self::WorldModel => &config.world_model.optimizer,
+            Self::Imagination | Self::ActorCritic => &config.actor_critic.optimizer,
         }
     }
 }
 
+/// Number of actions. It hardly affects times.
 const ACTIONS: usize = 4;
 
 /// A phase with its models and its batch.
 pub struct Workload {
     phase: Phase,
     config: Config,
+    /// Without autodiff.
+    device: Device,
+    /// Imagined transitions of a rollout.
+    transitions: usize,
     agent: Agent,
     optimizer: Option<AdamW>,
     lpips: Option<Lpips>,
@@ -97,90 +83,79 @@ pub struct Workload {
 }
 
 impl Workload {
-    pub fn new(
-        phase: Phase,
-        scale: Scale,
-        precision: config::Precision,
-        rng: &mut impl Rng,
-    ) -> Result<Self> {
-        let batches = [
-            "tokenizer.optimizer.batch_size=32",
-            "world_model.optimizer.batch_size=16",
-            "actor_critic.optimizer.batch_size=16",
-            "env.game=catch",
-        ];
-        let mut set: Vec<String> = (scale.settings().iter())
-            .chain(&batches)
-            .map(|s| s.to_string())
-            .collect();
-        set.push(format!("precision={}", precision.name()));
-        if phase == Phase::ImagineNoPop {
-            set.push("world_model.architecture=retnet".into());
-        }
-        let config = Config::load("atari100k", &set)?;
-        let device = Device::flex().autodiff();
-        let inner = Device::flex();
+    /// # Errors
+    ///
+    /// If the device is not available or does not support the precision.
+    pub fn new(phase: Phase, system: System, setup: &Setup, rng: &mut impl Rng) -> Result<Self> {
+        let config = setup.config(system)?;
+        let inner = rem::device::of(&config)?;
+        let device = inner.clone().autodiff();
         let agent = Agent::new(&config, ACTIONS, &Seeds::new(0), &device);
         let k = config.tokens_per_obs();
-        let (batch, steps) = match phase {
-            Phase::WorldModel => (16, config.train.horizon),
-            _ => (16, config.actor_critic.burn_in + 1),
+        let batch = phase.optimizer(&config).batch_size;
+        let (frames, sequences, steps) = match phase {
+            Phase::Tokenizer | Phase::TokenizerPerceptual => (batch, 1, 1),
+            Phase::WorldModel => (1, batch, config.train.horizon),
+            Phase::Imagination | Phase::ActorCritic => (1, batch, config.actor_critic.burn_in + 1),
         };
         let mut random_ints = |limit: usize, count: usize| -> Vec<i64> {
             (0..count)
                 .map(|_| rng.random_range(0..limit as i64))
                 .collect()
         };
-        let tokens = random_ints(config.tokenizer.vocabulary, batch * steps * k);
-        let actions = random_ints(ACTIONS, batch * steps);
+        let tokens = random_ints(config.tokenizer.vocabulary, sequences * steps * k);
+        let actions = random_ints(ACTIONS, sequences * steps);
         let ints = |values: Vec<i64>| Tensor::<1, Int>::from_data(&values[..], &inner);
-        let uniform = Distribution::Uniform(-1.0, 1.0);
-        let optimizer = match phase {
-            Phase::Tokenizer | Phase::TokenizerPerceptual => {
-                Some((&config.tokenizer.optimizer, DecayGroup::All))
-            }
-            Phase::WorldModel => Some((&config.world_model.optimizer, DecayGroup::WeightMatrices)),
-            Phase::ActorCritic => Some((&config.actor_critic.optimizer, DecayGroup::All)),
-            Phase::ImaginePop | Phase::ImagineNoPop => None,
+        let (uniform, size) = (Distribution::Uniform(-1.0, 1.0), config.env.frame_size);
+        let group = match phase {
+            Phase::Imagination => None,
+            Phase::WorldModel => Some(DecayGroup::WeightMatrices),
+            _ => Some(DecayGroup::All),
         };
         Ok(Self {
             phase,
-            optimizer: optimizer
-                .map(|(optimizer, group)| AdamW::new(optimizer, &config.train, group)),
+            optimizer: group
+                .map(|group| AdamW::new(phase.optimizer(&config), &config.train, group)),
             lpips: (phase == Phase::TokenizerPerceptual)
-                .then(|| Lpips::new(precision.into(), &device)),
-            frames: Tensor::random([32, 3, 64, 64], uniform, &inner),
-            tokens: ints(tokens).reshape([batch, steps, k]),
-            actions: ints(actions).reshape([batch, steps]),
+                .then(|| Lpips::new(config.precision.into(), &device)),
+            frames: Tensor::random([frames, 3, size, size], uniform, &inner),
+            tokens: ints(tokens).reshape([sequences, steps, k]),
+            actions: ints(actions).reshape([sequences, steps]),
+            transitions: transitions(&config, setup.batches),
             agent,
             config,
+            device: inner,
         })
     }
 
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Frames, segments or rollouts per step.
     pub fn batch(&self) -> usize {
-        match self.phase {
-            Phase::Tokenizer | Phase::TokenizerPerceptual => 32,
-            _ => 16,
-        }
+        self.phase.optimizer(&self.config).batch_size
     }
 
-    /// Frames per run, as the reference benchmark counts them.
+    /// Frames per step: those of the tokenizer's batch, of the segments, or the imagined ones.
     pub fn frames(&self) -> usize {
-        match self.phase {
-            Phase::Tokenizer | Phase::TokenizerPerceptual => 32,
-            Phase::WorldModel => 16 * self.config.train.horizon,
-            _ => 16 * self.config.rollout_steps(),
-        }
+        let each = match self.phase {
+            Phase::Tokenizer | Phase::TokenizerPerceptual => 1,
+            Phase::WorldModel => self.config.train.horizon,
+            Phase::Imagination | Phase::ActorCritic => self.transitions,
+        };
+        self.batch() * each
     }
 
-    /// Runs the phase once.
-    pub fn run(&mut self, rng: &mut impl Rng) {
-        match self.phase {
+    /// Runs the phase once and returns its seconds.
+    pub fn run(&mut self, rng: &mut impl Rng) -> f64 {
+        let device = self.device.clone();
+        timing::seconds(&device, || match self.phase {
             Phase::Tokenizer | Phase::TokenizerPerceptual => self.tokenizer_step(),
             Phase::WorldModel => self.world_model_step(rng),
-            Phase::ImaginePop | Phase::ImagineNoPop => self.imagine(rng),
+            Phase::Imagination => self.imagine(rng),
             Phase::ActorCritic => self.actor_critic_step(rng),
-        }
+        })
     }
 
     fn tokenizer_step(&mut self) {
@@ -196,13 +171,12 @@ impl Workload {
     fn world_model_step(&mut self, rng: &mut impl Rng) {
         let codes = self.agent.tokenizer.codes();
         let [size, steps, _] = self.tokens.dims();
-        let device = Device::flex();
         let batch = TokenBatch {
             tokens: self.tokens.clone(),
             actions: self.actions.clone(),
-            rewards: Tensor::zeros([size, steps], &device),
-            ends: Tensor::zeros([size, steps], &device),
-            mask: Tensor::ones([size, steps], &device),
+            rewards: Tensor::zeros([size, steps], &self.device),
+            ends: Tensor::zeros([size, steps], &self.device),
+            mask: Tensor::ones([size, steps], &self.device),
         };
         let total = (self.agent.world_model.losses(&codes, &batch, rng.random())).total();
         let optimizer = self.optimizer.as_mut().expect("a training phase");
@@ -220,11 +194,11 @@ impl Workload {
         let codes = tokenizer.codes();
         let context = self.config.world_model.context;
         let tokens = self.tokens.clone().narrow(1, 0, context);
-        let actions = self.actions.clone().narrow(1, 0, context - 1);
+        let past = (context > 1).then(|| self.actions.clone().narrow(1, 0, context - 1));
         let [batch, ..] = tokens.dims();
-        let mut dream = Dream::start(&world_model, &codes, tokens, Some(actions));
+        let mut dream = Dream::start(&world_model, &codes, tokens, past);
         let mut state = controller.initial_state(batch);
-        for _ in 0..self.config.rollout_steps() {
+        for _ in 0..self.transitions {
             let view = controller.encoder_input(&tokenizer, dream.tokens());
             state = controller.observe(view, state);
             let action = sample(controller.heads(&state).logits, rng);
@@ -240,21 +214,17 @@ impl Workload {
         let starts = DreamStarts {
             tokens: self.tokens.clone(),
             actions: self.actions.clone().narrow(1, 0, length - 1),
-            mask: Tensor::ones([batch, length - 1], &Device::flex()),
+            mask: Tensor::ones([batch, length - 1], &self.device),
         };
-        // The last observation is needed for its value only and is not counted as a frame.
-        let steps = self.config.rollout_steps() + 1;
         let config = &self.config.actor_critic;
         let controller = &self.agent.actor_critic;
-        let acting = controller.valid();
-        let inputs = config.inputs.burn_in_actions();
         let rollout = imagine(
-            &acting,
+            &controller.valid(),
             &world_model,
             &tokenizer,
             starts,
-            steps,
-            inputs,
+            self.transitions + 1,
+            config.inputs.burn_in_actions(),
             rng,
         );
         let (experience, _) = rollout.experience(controller, config);
@@ -264,108 +234,102 @@ impl Workload {
         self.agent.actor_critic = stepped.expect("a finite loss").0;
     }
 
-    /// Floating-point operations per run in billions: matrix products and convolutions without the savings of caches
-    /// and fused kernels. A multiplication and an addition are two operations.
+    /// Floating-point operations per step in billions: matrix products and convolutions without the savings of caches
+    /// and fused kernels. A multiplication and an addition are two operations. A backward pass counts twice.
     pub fn gflop(&self) -> f64 {
         let c = &self.config;
-        let frames = self.frames() as f64;
-        let products = match self.phase {
-            Phase::Tokenizer => 3.0 * tokenizer_products(c),
-            Phase::TokenizerPerceptual => 3.0 * tokenizer_products(c) + 3.0 * vgg_products(c),
-            Phase::WorldModel => {
-                let first = c.world_model.first_observation();
-                let predicted = 1.0 - first as f64 / c.train.horizon as f64;
-                let k = c.tokens_per_obs() as f64;
-                let layers = layer_products(c) * (k + 1.0 + predicted * k);
-                3.0 * (layers + predicted * k * head_products(c))
+        let per_frame = match self.phase {
+            Phase::Tokenizer => 3.0 * products::tokenizer(c),
+            Phase::TokenizerPerceptual => 3.0 * (products::tokenizer(c) + products::vgg(c)),
+            Phase::WorldModel => 3.0 * products::world_model(c),
+            Phase::Imagination => {
+                let acting = products::controller(c) + products::controller_input(c);
+                products::dream(c, self.transitions) + acting
             }
-            Phase::ImaginePop => dream_products(c) + controller_products(c),
-            Phase::ImagineNoPop => token_by_token_products(c) + controller_products(c),
             Phase::ActorCritic => {
-                let burn_in = c.actor_critic.burn_in as f64 / c.rollout_steps() as f64;
-                dream_products(c) + (3.0 + burn_in) * controller_products(c)
+                let burn_in = c.actor_critic.burn_in as f64 / self.transitions as f64;
+                let controller = (3.0 + burn_in) * products::controller(c);
+                let inputs = (1.0 + burn_in) * products::controller_input(c);
+                products::dream(c, self.transitions) + controller + inputs
             }
         };
-        2.0 * products * frames / 1e9
+        2.0 * per_frame * self.frames() as f64 / 1e9
     }
 }
 
-/// Multiplications per imagined frame without POP: recurrent retention, each token processed once.
-fn token_by_token_products(c: &Config) -> f64 {
-    let k = c.tokens_per_obs() as f64;
-    let width = c.tokenizer.embedding as f64;
-    let within_a_block = c.world_model.layers as f64 * width * 2.0 * (k + 1.0);
-    (layer_products(c) - within_a_block) * (k + 1.0) + k * head_products(c)
-}
-
-/// Multiplications per token in all layers: five projections, the feed-forward sublayer, and retention within a block.
-fn layer_products(c: &Config) -> f64 {
-    let (width, k) = (
-        c.tokenizer.embedding as f64,
-        c.tokens_per_obs() as f64 + 1.0,
-    );
-    let dim = width / c.world_model.heads as f64;
-    let inner = c.world_model.feed_forward as f64;
-    let retention = width * (2.0 * k + 2.0 * dim);
-    c.world_model.layers as f64 * (5.0 * width * width + 2.0 * width * inner + retention)
-}
-
-/// Multiplications per predicted token in the observation head.
-fn head_products(c: &Config) -> f64 {
-    let width = c.tokenizer.embedding as f64;
-    width * (width + c.tokenizer.vocabulary as f64)
-}
-
-/// Multiplications per imagined frame with POP: a block of K + 1 tokens in, K tokens predicted.
-fn dream_products(c: &Config) -> f64 {
-    let k = c.tokens_per_obs() as f64;
-    layer_products(c) * (2.0 * k + 1.0) + k * head_products(c)
-}
-
-/// Multiplications per observation and action in the controller.
-fn controller_products(c: &Config) -> f64 {
-    let (width, lstm) = (c.tokenizer.embedding as f64, c.actor_critic.lstm_dim as f64);
-    let k = c.tokens_per_obs() as f64;
-    let convs = k * 9.0 * (width * width / 2.0 + width * width / 8.0);
-    convs + k * width / 4.0 * lstm + 2.0 * 8.0 * lstm * lstm
-}
-
-/// Multiplications per frame in encoder and decoder.
-fn tokenizer_products(c: &Config) -> f64 {
-    let t = &c.tokenizer;
-    let size = c.env.frame_size as f64;
-    let k = c.tokens_per_obs() as f64;
-    if t.encoder == (config::Encoder::WhitenedPatches {}) {
-        let (pixels, width) = (3.0 * size * size / k, t.embedding as f64);
-        let hidden = patch_width(t) as f64;
-        return k * (pixels * width + width * hidden + hidden * pixels);
+/// Imagined transitions of a rollout. Training has one less than observations. The reference benchmark has one more,
+/// which the context window of a Transformer does not hold.
+fn transitions(config: &Config, batches: Batches) -> usize {
+    let observations = config.rollout_steps();
+    match (batches, config.world_model.architecture) {
+        (Batches::Reference, Architecture::Pop { .. } | Architecture::Retnet { .. }) => {
+            observations
+        }
+        (Batches::Paper | Batches::Reference, _) => observations - 1,
     }
-    let (first, width) = (t.channels as f64, t.embedding as f64);
-    let (mut encoder, mut decoder) = (27.0 * first * size * size, 27.0 * first * size * size);
-    for level in 0..t.downsamplings {
-        let from = first * f64::powi(2.0, level as i32);
-        let (large, small) = (
-            size / f64::powi(2.0, level as i32),
-            size / f64::powi(2.0, level as i32 + 1),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::sizes::Scale;
+    use rand::SeedableRng;
+
+    fn setup(batches: Batches) -> Setup {
+        Setup {
+            scale: Scale::Tiny,
+            precision: rem::config::Precision::F32,
+            batches,
+            device: "flex".into(),
+        }
+    }
+
+    #[test]
+    fn a_step_has_the_frames_of_training() {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
+        let mut frames = |phase, system, batches| {
+            let workload = Workload::new(phase, system, &setup(batches), &mut rng).unwrap();
+            (workload.batch(), workload.frames())
+        };
+        use Batches::{Paper, Reference};
+        // H = 10 and a context of two: a rollout has 9 observations, so 8 transitions are imagined.
+        assert_eq!(
+            frames(Phase::ActorCritic, System::Pop, Paper),
+            (128, 128 * 8)
         );
-        encoder += 9.0 * small * small * (2.0 * from * from + 4.0 * from * from);
-        decoder += 9.0 * large * large * (2.0 * from * from + from * from);
+        assert_eq!(
+            frames(Phase::Imagination, System::NoPop, Reference),
+            (16, 16 * 9)
+        );
+        assert_eq!(frames(Phase::WorldModel, System::Pop, Paper), (64, 640));
+        assert_eq!(frames(Phase::Tokenizer, System::Pop, Reference), (32, 32));
+        // IRIS: H = 20 and a context of one.
+        assert_eq!(
+            frames(Phase::ActorCritic, System::Iris, Paper),
+            (64, 64 * 19)
+        );
+        assert_eq!(
+            frames(Phase::ActorCritic, System::Iris, Reference),
+            (16, 16 * 19)
+        );
     }
-    let last = first * f64::powi(2.0, t.downsamplings as i32);
-    encoder + decoder + 2.0 * k * 9.0 * last * width + 2.0 * k * width * width
-}
 
-/// Multiplications per image in VGG-16. The loss needs two images forward and one backward.
-fn vgg_products(c: &Config) -> f64 {
-    let (mut from, mut size, mut products) = (3.0, c.env.frame_size as f64, 0.0);
-    for (i, (count, width)) in rem::model::tokenizer::lpips::STAGES.iter().enumerate() {
-        if i > 0 {
-            size /= 2.0;
-        }
-        for _ in 0..*count {
-            products += 9.0 * size * size * from * *width as f64;
-            from = *width as f64;
-        }
+    #[test]
+    fn a_perceptual_step_counts_its_network() {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(0);
+        let mut gflop = |phase| {
+            let setup = setup(Batches::Reference);
+            Workload::new(phase, System::Pop, &setup, &mut rng)
+                .unwrap()
+                .gflop()
+        };
+        let (plain, perceptual) = (gflop(Phase::Tokenizer), gflop(Phase::TokenizerPerceptual));
+        // VGG-16 on 64x64 pixels: 1.25 billion multiply-adds, about three times per frame.
+        let expected = 2.0 * 3.0 * 32.0 * 1.253;
+        let difference = perceptual - plain;
+        assert!(
+            (difference / expected - 1.0).abs() < 0.01,
+            "{difference} {expected}"
+        );
     }
-    products
 }

@@ -25,7 +25,7 @@ use plan::Part;
 /// The inputs of retention. Rows are `2 * width` long.
 #[derive(Clone, Copy)]
 pub struct Projections<'a> {
-    /// `[outputs, 2 * width]`: queries, and columns that are not read
+    /// `[queries, 2 * width]`: queries, and columns that are not read
     pub queries: &'a [f32],
     /// `[rows, 2 * width]`: keys and values
     pub keys_values: &'a [f32],
@@ -56,7 +56,7 @@ impl<'a> Head<'a> {
         let (dim, width) = (self.plan.head_dim, self.plan.width());
         let mut q = Scratch::new(part.queries() * dim);
         for (i, q) in q.chunks_exact_mut(dim).enumerate() {
-            let row = &p.queries[2 * (part.output + i) * width + self.head * dim..][..dim];
+            let row = &p.queries[2 * (part.query + i) * width + self.head * dim..][..dim];
             let (cos, sin) = self.rotation(part, part.first_query + i);
             rotate(self.isa, row, cos, sin, 1.0, q);
         }
@@ -209,7 +209,7 @@ pub fn forward<T: Tile>(
 ) {
     assert_eq!(out.len(), plan.outputs() * plan.width());
     assert_eq!(states.len(), plan.states_len());
-    assert_eq!(p.queries.len(), plan.outputs() * 2 * plan.width());
+    assert_eq!(p.queries.len(), plan.queries() * 2 * plan.width());
     assert_eq!(p.keys_values.len(), plan.rows() * 2 * plan.width());
     let shared = &SharedMut(out.as_mut_ptr());
     let (own, len) = (plan.chunks() * plan.state_len(), plan.state_len());
@@ -303,7 +303,7 @@ multiversion! {
 /// Runs `work` for every batch element and head.
 fn each_task(plan: &Plan, work: impl Fn(usize) + Sync + Send) {
     let tasks = plan.batch * plan.heads;
-    if plan.rows() * plan.width() < 4096 {
+    if plan.rows().max(plan.outputs()) * plan.width() < 4096 {
         (0..tasks).for_each(work);
     } else {
         (0..tasks).into_par_iter().for_each(work);

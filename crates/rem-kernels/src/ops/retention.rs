@@ -218,6 +218,7 @@ impl Retention {
             first_predicted: s.first_predicted,
             predicted: s.predicted,
             block_tokens: s.block_tokens,
+            shared: s.shared,
             last_only: s.last_only,
             powers: values(&self.powers),
             powers_per_head: self.powers.shape()[1],

@@ -24,7 +24,7 @@ enum Scale {
 
 impl Axis {
     /// A linear axis that covers `values`, with about `count` ticks, from pixel `from` to pixel `to`. Both ends are ticks.
-    pub(crate) fn around(
+    pub fn around(
         values: impl IntoIterator<Item = f64>,
         count: usize,
         (from, to): (f64, f64),

@@ -154,7 +154,7 @@ impl Svg {
     }
 
     /// Draws a filled rectangle, given its top left corner and size.
-    pub(crate) fn rect(
+    pub fn rect(
         &mut self,
         (x, y): (f64, f64),
         (width, height): (f64, f64),

@@ -158,9 +158,8 @@ impl Network {
     pub(crate) fn predict(&self, state: &NetworkState) -> Tensor<3> {
         let pop = self.pop();
         let state = state.retention();
-        let layers = state.layers().expect("a prediction needs a context");
-        let [batch, ..] = layers[0].dims();
-        pop.retnet.predict(pop.prediction_tokens(batch), state)
+        assert!(state.layers().is_some(), "a prediction needs a context");
+        pop.retnet.predict(pop.prediction_tokens(), state)
     }
 
     /// [`Self::update_state`] and [`Self::predict`] in one call (Appendix A.1.2, alternative mode). Returns the output
@@ -176,8 +175,7 @@ impl Network {
         state: &NetworkState,
     ) -> (Tensor<2>, Tensor<3>, NetworkState) {
         let pop = self.pop();
-        let [batch, ..] = x.dims();
-        let u = pop.prediction_tokens(batch);
+        let u = pop.prediction_tokens();
         let (last, predictions, state) = pop.retnet.forward_and_predict(x, u, state.retention());
         (last, predictions, NetworkState::Retention(state))
     }
@@ -199,10 +197,9 @@ impl Network {
 }
 
 impl Pop {
-    /// The prediction tokens u for each element of a batch, `[batch, K, width]`.
-    fn prediction_tokens(&self, batch: usize) -> Tensor<3> {
-        let u: Tensor<3> = self.prediction_tokens.val().unsqueeze_dim(0);
-        u.repeat_dim(0, batch)
+    /// The prediction tokens u, the same for all elements of a batch: `[1, K, width]`.
+    fn prediction_tokens(&self) -> Tensor<3> {
+        self.prediction_tokens.val().unsqueeze_dim(0)
     }
 }
 

@@ -66,6 +66,12 @@ fn for_kernels((decay, rotation): &(DecayTables, Rotation)) -> RetentionTables<D
     }
 }
 
+/// Whether the elements of a batch share their prediction tokens, of which `copies` are given.
+fn is_shared(copies: usize, batch: usize) -> bool {
+    assert!(copies == batch || copies == 1);
+    copies < batch
+}
+
 impl Layer {
     fn new(
         width: usize,
@@ -170,6 +176,7 @@ impl RetNet {
             first_predicted: 0,
             predicted: 0,
             block_tokens: 0,
+            shared: false,
             last_only: false,
         }
     }
@@ -198,7 +205,8 @@ impl RetNet {
     ///
     /// # Shapes
     ///
-    /// - `x`: `[batch, tokens, width]`, `u`: `[batch, K, width]` -> `[batch, width]`, `[batch, K, width]`
+    /// - `x`: `[batch, tokens, width]`, `u`: `[batch, K, width]`, or `[1, K, width]` for all -> `[batch, width]`,
+    ///   `[batch, K, width]`
     pub(crate) fn forward_and_predict(
         &self,
         x: Tensor<3>,
@@ -206,16 +214,17 @@ impl RetNet {
         state: &RetNetState,
     ) -> (Tensor<2>, Tensor<3>, RetNetState) {
         let [batch, tokens, width] = x.dims();
-        let [_, k, _] = u.dims();
+        let [copies, k, _] = u.dims();
         let sizes = RetentionSizes {
             // Prediction tokens follow the state before their chunk: chunk 1 begins after all of `x`.
             first_predicted: 1,
             predicted: 1,
             block_tokens: k,
+            shared: is_shared(copies, batch),
             ..self.sizes(batch, tokens, tokens)
         };
         let x: Tensor<2> = x.reshape([batch * tokens, width]);
-        let rows = Tensor::cat(vec![x, u.reshape([batch * k, width])], 0);
+        let rows = Tensor::cat(vec![x, u.reshape([copies * k, width])], 0);
         let (y, state) = self.advance(rows, sizes, state, Outputs::Last);
         let predictions = y.clone().narrow(0, batch, batch * k);
         (
@@ -249,6 +258,8 @@ impl RetNet {
                 layer.mode(Dropout::NONE),
             );
             layers.push(next);
+            // From here on, the rows of the prediction tokens depend on the state.
+            sizes.shared = false;
             x = layer.feed_forward(y, Dropout::NONE);
         }
         let state = RetNetState {
@@ -262,20 +273,22 @@ impl RetNet {
     ///
     /// # Shapes
     ///
-    /// - `u`: `[batch, K, width]` -> the same
+    /// - `u`: `[batch, K, width]`, or `[1, K, width]` for all -> `[batch, K, width]`
     pub fn predict(&self, u: Tensor<3>, state: &RetNetState) -> Tensor<3> {
-        let [batch, tokens, width] = u.dims();
+        let [copies, tokens, width] = u.dims();
         let Some(layers) = &state.layers else {
             return self.forward(u, state, Outputs::All).0;
         };
-        let sizes = RetentionSizes {
+        let [batch, ..] = layers[0].dims();
+        let mut sizes = RetentionSizes {
             predicted: 1,
             block_tokens: tokens,
+            shared: is_shared(copies, batch),
             ..self.sizes(batch, 0, 0)
         };
         self.counter.add(tokens);
         let tables = (self.tables).tables(state.position, sizes, &constants_like(&u));
-        let mut u: Tensor<2> = u.reshape([batch * tokens, width]);
+        let mut u: Tensor<2> = u.reshape([copies * tokens, width]);
         for (layer, state) in self.layers.iter().zip(layers) {
             u = rem_kernels::retention_predict(
                 u,
@@ -285,6 +298,7 @@ impl RetNet {
                 sizes,
                 layer.mode(Dropout::NONE),
             );
+            sizes.shared = false;
             u = layer.feed_forward(u, Dropout::NONE);
         }
         u.reshape([batch, tokens, width])

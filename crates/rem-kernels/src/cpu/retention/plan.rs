@@ -1,7 +1,7 @@
 //! The sizes of a retention and the order of its rows.
 
 /// The sizes and constants of a retention. Rows are ordered as `batch` trajectories of `tokens` rows, then for each
-/// batch element `predicted` blocks of `block_tokens` rows.
+/// batch element `predicted` blocks of `block_tokens` rows, or one block for all of them if `shared`.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
     /// Batch size.
@@ -20,6 +20,8 @@ pub struct Plan<'a> {
     pub predicted: usize,
     /// Rows of a prediction block.
     pub block_tokens: usize,
+    /// Whether all prediction blocks have the same rows, which are then given, and projected, once. Without gradients.
+    pub shared: bool,
     /// Whether only the last row of each chunk has a query and an output. Prediction blocks have one for every row.
     pub last_only: bool,
     /// η^i of each head for i from 0 to `powers_per_head - 1`, at least the longest part's length.
@@ -39,9 +41,29 @@ impl Plan<'_> {
     }
     /// Rows that have keys and values.
     pub fn rows(&self) -> usize {
-        self.batch * (self.tokens + self.predicted * self.block_tokens)
+        self.batch * self.tokens + self.predicted_rows()
     }
-    /// Rows that have queries and outputs.
+    /// Rows of the prediction blocks, as given.
+    fn predicted_rows(&self) -> usize {
+        match self.shared {
+            true => self.block_tokens,
+            false => self.batch * self.predicted * self.block_tokens,
+        }
+    }
+    /// Rows that have queries.
+    pub fn queries(&self) -> usize {
+        self.trajectory_outputs() + self.predicted_rows()
+    }
+    /// The query of an output.
+    pub fn query_of(&self, output: usize) -> usize {
+        match output.checked_sub(self.trajectory_outputs()) {
+            Some(predicted) if self.shared => {
+                self.trajectory_outputs() + predicted % self.block_tokens
+            }
+            _ => output,
+        }
+    }
+    /// Outputs: one for each query, or for each block's copy of it if they are shared.
     pub fn outputs(&self) -> usize {
         self.trajectory_outputs() + self.batch * self.predicted * self.block_tokens
     }
@@ -55,7 +77,7 @@ impl Plan<'_> {
     }
     /// The row that an output belongs to.
     pub fn row_of(&self, output: usize) -> usize {
-        match output.checked_sub(self.trajectory_outputs()) {
+        match self.query_of(output).checked_sub(self.trajectory_outputs()) {
             Some(predicted) => self.batch * self.tokens + predicted,
             None if self.last_only => (output + 1) * self.chunk - 1,
             None => output,
@@ -88,11 +110,12 @@ impl Plan<'_> {
         let start = chunk * self.chunk;
         let row = batch * self.tokens + start;
         let first_query = if self.last_only { self.chunk - 1 } else { 0 };
+        let output = self.output_of(row + first_query);
+        let output = output.expect("a query has an output");
         Part {
             row,
-            output: self
-                .output_of(row + first_query)
-                .expect("a query has an output"),
+            query: output,
+            output,
             rotation: start,
             len: self.chunk,
             first_query,
@@ -101,9 +124,11 @@ impl Plan<'_> {
 
     pub(super) fn predicted_part(&self, batch: usize, block: usize) -> Part {
         let predicted = (batch * self.predicted + block) * self.block_tokens;
+        let output = self.trajectory_outputs() + predicted;
         Part {
-            row: self.batch * self.tokens + predicted,
-            output: self.trajectory_outputs() + predicted,
+            row: self.row_of(output),
+            query: self.query_of(output),
+            output,
             rotation: self.tokens + block * self.block_tokens,
             len: self.block_tokens,
             first_query: 0,
@@ -111,10 +136,11 @@ impl Plan<'_> {
     }
 }
 
-/// A chunk or prediction block: where it begins among all rows, among the outputs, and in the rotation tables.
+/// A chunk or prediction block: where it begins among all rows, the queries, the outputs, and in the rotation tables.
 #[derive(Clone, Copy)]
 pub(super) struct Part {
     pub row: usize,
+    pub query: usize,
     pub output: usize,
     pub rotation: usize,
     pub len: usize,

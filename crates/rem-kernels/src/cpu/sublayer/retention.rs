@@ -20,19 +20,20 @@ struct Gated<'a> {
     retained: &'a [f32],
     /// Queries and gates side by side.
     queries: &'a [f32],
-    width: usize,
-    heads: usize,
+    plan: &'a Plan<'a>,
     dropout: Dropout,
 }
 
 impl Gated<'_> {
     fn gate(&self, i: usize) -> &[f32] {
-        &self.queries[(2 * i + 1) * self.width..][..self.width]
+        let width = self.plan.width();
+        &self.queries[(2 * self.plan.query_of(i) + 1) * width..][..width]
     }
 
     /// Row `i` after dropout.
     fn dropped(&self, i: usize) -> std::borrow::Cow<'_, [f32]> {
-        let x = &self.retained[i * self.width..][..self.width];
+        let width = self.plan.width();
+        let x = &self.retained[i * width..][..width];
         if self.dropout.is_off() {
             return x.into();
         }
@@ -46,7 +47,7 @@ impl Gated<'_> {
             self.isa,
             &self.dropped(i),
             self.gate(i),
-            self.heads,
+            self.plan.heads,
             d,
             d_gate,
         );
@@ -56,10 +57,16 @@ impl Gated<'_> {
 
 impl Rows for Gated<'_> {
     fn width(&self) -> usize {
-        self.width
+        self.plan.width()
     }
     fn row<'a>(&'a self, i: usize, buffer: &'a mut [f32]) -> &'a [f32] {
-        norm::gated_norm(self.isa, &self.dropped(i), self.gate(i), self.heads, buffer);
+        norm::gated_norm(
+            self.isa,
+            &self.dropped(i),
+            self.gate(i),
+            self.plan.heads,
+            buffer,
+        );
         buffer
     }
 }
@@ -85,7 +92,7 @@ pub struct RetentionSublayer<'a> {
 
 /// What [`RetentionSublayer::forward`] saves for the backward pass.
 pub struct RetentionSaved {
-    /// Queries and gates, `[outputs, 2 * width]`
+    /// Queries and gates, `[queries, 2 * width]`
     pub queries: Vec<f32>,
     /// `[rows, 2 * width]`
     pub keys_values: Vec<f32>,
@@ -109,7 +116,7 @@ impl RetentionSaved {
 /// A [`RetentionSaved`], borrowed.
 #[derive(Clone, Copy)]
 pub struct RetentionSavedRef<'a> {
-    /// Queries and gates, `[outputs, 2 * width]`
+    /// Queries and gates, `[queries, 2 * width]`
     pub queries: &'a [f32],
     /// Keys and values, `[rows, 2 * width]`
     pub keys_values: &'a [f32],
@@ -138,13 +145,13 @@ pub struct RetentionGradient {
     pub linears: [LinearGradient; 5],
 }
 
-/// The rows of a matrix that belong to a plan's outputs.
-struct Outputs<'a, R> {
+/// The rows of a matrix that have queries.
+struct Queries<'a, R> {
     rows: R,
     plan: &'a Plan<'a>,
 }
 
-impl<R: Rows> Rows for Outputs<'_, R> {
+impl<R: Rows> Rows for Queries<'_, R> {
     fn width(&self) -> usize {
         self.rows.width()
     }
@@ -190,13 +197,12 @@ fn project_backward<T: Tile>(
 }
 
 impl RetentionSublayer<'_> {
-    fn gated<'a>(&self, isa: Isa, plan: &Plan, saved: RetentionSavedRef<'a>) -> Gated<'a> {
+    fn gated<'a>(&self, isa: Isa, plan: &'a Plan<'a>, saved: RetentionSavedRef<'a>) -> Gated<'a> {
         Gated {
             isa,
             retained: saved.retained,
             queries: saved.queries,
-            width: plan.width(),
-            heads: plan.heads,
+            plan,
             dropout: self.dropout.fold_in(0),
         }
     }
@@ -215,7 +221,7 @@ impl RetentionSublayer<'_> {
         let (isa, width, outputs) = (mode.isa, plan.width(), plan.outputs());
         assert_eq!(x.len(), plan.rows() * width);
         let mut saved = RetentionSaved {
-            queries: uninit_vec(outputs * 2 * width),
+            queries: uninit_vec(plan.queries() * 2 * width),
             keys_values: uninit_vec(plan.rows() * 2 * width),
             retained: uninit_vec(outputs * width),
             states: uninit_vec(plan.states_len()),
@@ -224,7 +230,7 @@ impl RetentionSublayer<'_> {
         with_tile!(isa, mode.precision, tile => {
             let normed = Normed { isa, x, norm: self.norm };
             project(tile, packer, &normed, [self.key, self.value], &mut saved.keys_values);
-            let normed = Outputs { rows: normed, plan };
+            let normed = Queries { rows: normed, plan };
             project(tile, packer, &normed, [self.query, self.gate], &mut saved.queries);
             let p = Projections { queries: &saved.queries, keys_values: &saved.keys_values };
             retention::forward(tile, plan, p, start, &mut saved.states, last_state, &mut saved.retained);
@@ -253,6 +259,7 @@ impl RetentionSublayer<'_> {
         d_out: &[f32],
     ) -> RetentionGradient {
         let (isa, width, outputs) = (mode.isa, plan.width(), plan.outputs());
+        assert!(!plan.shared, "shared prediction blocks have no gradients");
         with_tile!(isa, mode.precision, tile => {
             let dropped = Activated {
                 isa,
@@ -294,7 +301,7 @@ impl RetentionSublayer<'_> {
 
             let normed = Normed { isa, x, norm: self.norm };
             let [key, value] = project_backward(tile, &normed, &d_keys_values, plan.rows());
-            let seen = Outputs { rows: Normed { isa, x, norm: self.norm }, plan };
+            let seen = Queries { rows: Normed { isa, x, norm: self.norm }, plan };
             let [query, gate] = project_backward(tile, &seen, &d_queries, outputs);
             // The queries' and gates' share of the gradient of the norm's output.
             let mut inner = d_retained;

@@ -26,11 +26,13 @@ pub(in crate::ops) fn reference<B: Backend>(
     mode: SublayerMode,
 ) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
     let (x, of) = (Primitive::<B>(x), Primitive::<B>);
-    let (rows, width) = (x.dims()[0], x.dims()[1]);
+    let width = x.dims()[1];
     let RetentionSizes { batch, heads, .. } = sizes;
     let dim = width / heads;
     let y = x.clone().layer_norm(of(p.gamma), of(p.beta));
-    let project = |w, b| y.clone().linear(of(w), of(b), mode.precision);
+    let project = |w, b| all_blocks(y.clone().linear(of(w), of(b), mode.precision), sizes);
+    let x = all_blocks(x, sizes);
+    let rows = x.dims()[0];
     let q = project(p.query_weight, p.query_bias);
     let k = project(p.key_weight, p.key_bias) / (dim as f64).sqrt();
     let v = project(p.value_weight, p.value_bias);
@@ -205,6 +207,24 @@ impl<B: Backend> Retention<B> {
         let states = states.iter().map(|s| s.clone().unwrap_or_else(zero));
         Some(Primitive::cat(states.collect(), 2))
     }
+}
+
+/// Rows of all prediction blocks, from those of one if they share it.
+fn all_blocks<B: Backend>(x: Primitive<B>, sizes: RetentionSizes) -> Primitive<B> {
+    if !sizes.shared {
+        return x;
+    }
+    let (first, width) = (sizes.batch * sizes.tokens, x.dims()[1]);
+    let (blocks, length) = (sizes.batch * sizes.predicted, sizes.block_tokens);
+    let block = x.clone().narrow(0, first, length);
+    let copies = block
+        .reshape([1, length, width])
+        .expand([blocks, length, width])
+        .reshape([blocks * length, width]);
+    if first == 0 {
+        return copies;
+    }
+    Primitive::cat(vec![x.narrow(0, 0, first), copies], 0)
 }
 
 /// The output rows; with `last_only`, the last of each chunk.

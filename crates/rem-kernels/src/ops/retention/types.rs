@@ -66,7 +66,7 @@ pub struct RetentionTables<B: Backend> {
 }
 
 /// The sizes of a retention. Rows are ordered as `batch` trajectories of `tokens` rows each, then for each batch
-/// element `predicted` blocks of `block_tokens` rows.
+/// element `predicted` blocks of `block_tokens` rows, or one block for all of them if `shared`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RetentionSizes {
     /// Number of trajectories.
@@ -83,6 +83,9 @@ pub struct RetentionSizes {
     pub predicted: usize,
     /// Rows of a prediction block.
     pub block_tokens: usize,
+    /// Whether all prediction blocks have the same input rows, which are then given, normed and projected once.
+    /// Outputs are those of all blocks. Without gradients.
+    pub shared: bool,
     /// Whether only the last row of each chunk gives an output. Prediction blocks give one for every row.
     pub last_only: bool,
 }

@@ -1,5 +1,7 @@
 //! Sublayers.
 
+use burn::backend::Backend;
+
 use super::*;
 use crate::backend::flex::FlexTensor;
 use crate::cpu::dropout::Dropout;
@@ -8,7 +10,7 @@ use crate::ops::attention::{self, AttentionOps, AttentionParameters, AttentionSi
 use crate::ops::dropout::DropoutOps;
 use crate::ops::feed_forward::{self, FeedForwardOps, FeedForwardParameters, Hidden};
 use crate::ops::retention::{
-    self, RetentionOps, RetentionParameters, RetentionSizes, RetentionTables,
+    self, InitialState, RetentionOps, RetentionParameters, RetentionSizes, RetentionTables,
 };
 
 fn feed_forward_parameters(x: &mut impl Iterator<Item = Tensor>) -> FeedForwardParameters<Ad> {
@@ -98,7 +100,9 @@ fn tables(sizes: RetentionSizes, dim: usize) -> RetentionTables<Ad> {
     }
 }
 
-fn retention_parameters(x: &mut impl Iterator<Item = Tensor>) -> RetentionParameters<Ad> {
+fn retention_parameters<B: Backend>(
+    x: &mut impl Iterator<Item = FloatTensor<B>>,
+) -> RetentionParameters<B> {
     let mut next = || x.next().unwrap();
     RetentionParameters {
         gamma: next(),
@@ -133,6 +137,7 @@ const SIZES: [RetentionSizes; 3] = [
         first_predicted: 1,
         predicted: 2,
         block_tokens: 4,
+        shared: false,
         last_only: false,
     },
     RetentionSizes {
@@ -143,6 +148,7 @@ const SIZES: [RetentionSizes; 3] = [
         first_predicted: 0,
         predicted: 2,
         block_tokens: 16,
+        shared: false,
         last_only: true,
     },
     RetentionSizes {
@@ -153,6 +159,7 @@ const SIZES: [RetentionSizes; 3] = [
         first_predicted: 0,
         predicted: 0,
         block_tokens: 0,
+        shared: false,
         last_only: false,
     },
 ];
@@ -167,7 +174,7 @@ fn retention_matches_the_reference() {
             outputs_and_gradients(&retention_shapes(rows, width), |x| {
                 let mut x = x.into_iter();
                 let first = x.next().unwrap();
-                let p = retention_parameters(&mut x);
+                let p = retention_parameters::<Ad>(&mut x);
                 let mode = SublayerMode {
                     dropout: Dropout::NONE,
                     precision,
@@ -192,6 +199,76 @@ fn retention_matches_the_reference() {
             0.15,
             &format!("mixed {sizes:?}"),
         );
+    }
+}
+
+/// Shared prediction blocks give the same bits as copies of them, from a state, with and without a trajectory.
+#[test]
+fn shared_prediction_blocks_equal_copies_of_them() {
+    let (batch, heads, dim, k) = (3, 2, 6, 17);
+    let width = heads * dim;
+    for (tokens, last_only) in [(0, false), (5, false), (5, true)] {
+        let copied = RetentionSizes {
+            batch,
+            heads,
+            tokens,
+            chunk: tokens,
+            first_predicted: usize::from(tokens > 0),
+            predicted: 1,
+            block_tokens: k,
+            shared: false,
+            last_only,
+        };
+        let once = RetentionSizes {
+            shared: true,
+            ..copied
+        };
+        let constant = |values: Vec<f32>, shape: &[usize]| {
+            FlexTensor::from_data(TensorData::new(values, shape.to_vec()))
+        };
+        let trajectories = numbers(batch * tokens * width, 1);
+        let block = numbers(k * width, 2);
+        let state = numbers(batch * heads * dim * dim, 3);
+        let run = |tuned: bool, sizes: RetentionSizes, precision: Precision| {
+            let blocks = if sizes.shared { 1 } else { batch };
+            let rows = [trajectories.clone(), block.repeat(blocks)].concat();
+            let count = batch * tokens + blocks * k;
+            let mut x = (retention_shapes(count, width).into_iter().enumerate())
+                .map(|(i, shape)| constant(numbers(shape.iter().product(), 10 + i as u64), &shape));
+            x.next();
+            let p = retention_parameters::<Flex>(&mut x);
+            let x = constant(rows, &[count, width]);
+            let state = constant(state.clone(), &[batch, heads, dim, dim]);
+            let t = tables(sizes, dim);
+            let t = RetentionTables::<Flex> {
+                cos: t.cos.into_primitive(),
+                sin: t.sin.into_primitive(),
+                mask: t.mask.into_primitive(),
+                powers: t.powers.into_primitive(),
+            };
+            let mode = SublayerMode {
+                dropout: Dropout::NONE,
+                precision,
+            };
+            let given = InitialState::Given(state.clone());
+            match (tuned, tokens) {
+                (false, _) => {
+                    values(retention::reference::<Flex>(x, p, t, Some(state), sizes, mode).0)
+                }
+                (true, 0) => values(Flex::retention_predict(x, p, t, state, sizes, mode)),
+                (true, _) => values(Flex::retention_update_state(x, p, t, given, sizes, mode).0),
+            }
+        };
+        for precision in [Precision::F32, Precision::Mixed] {
+            let expected = run(true, copied, precision);
+            assert_eq!(run(true, once, precision), expected, "{tokens} tokens");
+        }
+        let expected = run(true, once, Precision::F32);
+        for sizes in [copied, once] {
+            let reference = run(false, sizes, Precision::F32);
+            let what = format!("{sizes:?}");
+            assert_close(&[reference], std::slice::from_ref(&expected), 1e-4, &what);
+        }
     }
 }
 
@@ -357,7 +434,7 @@ fn assert_gradients_with_dropout(hidden_dropout: bool) {
     let run = |inputs: Vec<Tensor>| {
         let mut x = inputs.into_iter();
         let first = x.next().unwrap();
-        let p = retention_parameters(&mut x);
+        let p = retention_parameters::<Ad>(&mut x);
         let first = Ad::dropout(first, mode.dropout.fold_in(9));
         let y = Ad::retention(first, p, tables(sizes, 6), sizes, mode);
         let p = feed_forward_parameters(&mut x);

@@ -1,0 +1,171 @@
+//! What is measured: system, model size, batch sizes, precision and device.
+
+use clap::ValueEnum;
+use rem::Result;
+use rem::config::{Config, Precision};
+
+/// An agent of the paper's comparisons.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum System {
+    /// REM: preset atari100k, K = 64
+    Pop,
+    /// REM with a plain RetNet, token by token, at the same sizes: atari100k,ablation-no-pop
+    NoPop,
+    /// IRIS at its own sizes, K = 16: preset iris
+    Iris,
+    /// IRIS's world model at REM's sizes: atari100k,ablation-iris
+    IrisRem,
+    /// REM with IRIS's controller on decoded frames: atari100k,ablation-iris-controller
+    IrisController,
+}
+
+impl System {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pop => "pop",
+            Self::NoPop => "no-pop",
+            Self::Iris => "iris",
+            Self::IrisRem => "iris-rem",
+            Self::IrisController => "iris-controller",
+        }
+    }
+
+    /// The name in tables and figures.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Pop => "REM (POP)",
+            Self::NoPop => "No POP",
+            Self::Iris => "IRIS",
+            Self::IrisRem => "IRIS at REM's sizes",
+            Self::IrisController => "REM with C of IRIS",
+        }
+    }
+
+    fn preset(self) -> &'static str {
+        match self {
+            Self::Pop => "atari100k",
+            Self::NoPop => "atari100k,ablation-no-pop",
+            Self::Iris => "iris",
+            Self::IrisRem => "atari100k,ablation-iris",
+            Self::IrisController => "atari100k,ablation-iris-controller",
+        }
+    }
+}
+
+/// Model size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Scale {
+    /// The size of the preset
+    Paper,
+    /// Small enough to expose overhead
+    Tiny,
+}
+
+impl Scale {
+    /// Overrides of the preset.
+    pub fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Paper => &[],
+            Self::Tiny => &[
+                "tokenizer.channels=8",
+                "tokenizer.embedding=64",
+                "tokenizer.vocabulary=64",
+                "world_model.layers=2",
+                "world_model.feed_forward=256",
+                "actor_critic.lstm_dim=128",
+            ],
+        }
+    }
+}
+
+/// Batch sizes of the three components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Batches {
+    /// Those of training: 128 frames, 64 segments, 128 rollouts of 8 steps (IRIS: 256, 64, 64 of 19)
+    Paper,
+    /// Those of the PyTorch reference benchmark: 32 frames, 16 segments, 16 rollouts of 9 steps
+    Reference,
+}
+
+impl Batches {
+    /// Overrides of the preset.
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Paper => &[],
+            Self::Reference => &[
+                "tokenizer.optimizer.batch_size=32",
+                "world_model.optimizer.batch_size=16",
+                "actor_critic.optimizer.batch_size=16",
+            ],
+        }
+    }
+}
+
+/// What all measurements of a command have in common.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    pub scale: Scale,
+    pub precision: Precision,
+    pub batches: Batches,
+    pub device: String,
+}
+
+impl Setup {
+    /// The config of a system.
+    pub fn config(&self, system: System) -> Result<Config> {
+        let fixed = [self.scale.settings(), self.batches.settings()].concat();
+        let mut set: Vec<String> = fixed.into_iter().map(String::from).collect();
+        set.extend([
+            "env.game=catch".into(),
+            "env.frame_size=64".into(),
+            format!("precision={}", self.precision.name()),
+            format!("device={}", self.device),
+        ]);
+        Ok(Config::load(system.preset(), &set)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rem::config::Architecture;
+
+    #[test]
+    fn every_system_has_the_sizes_that_its_help_states() {
+        let setup = Setup {
+            scale: Scale::Paper,
+            precision: Precision::Mixed,
+            batches: Batches::Paper,
+            device: "flex".into(),
+        };
+        let config = |system| setup.config(system).unwrap();
+        let pop = config(System::Pop);
+        assert_eq!(pop.tokens_per_obs(), 64);
+        for system in [System::NoPop, System::IrisRem, System::IrisController] {
+            let c = config(system);
+            assert_eq!(c.tokens_per_obs(), 64, "{system:?}");
+            assert_eq!(c.world_model.layers, pop.world_model.layers, "{system:?}");
+        }
+        let iris = config(System::Iris);
+        assert_eq!((iris.tokens_per_obs(), iris.world_model.layers), (16, 10));
+        assert_eq!(iris.world_model.architecture, Architecture::Transformer {});
+        let batches = |c: &Config| {
+            [
+                c.tokenizer.optimizer.batch_size,
+                c.world_model.optimizer.batch_size,
+                c.actor_critic.optimizer.batch_size,
+            ]
+        };
+        assert_eq!(batches(&pop), [128, 64, 128]);
+        assert_eq!(batches(&iris), [256, 64, 64]);
+    }
+
+    #[test]
+    fn names_are_those_of_the_command_line() {
+        for system in System::value_variants() {
+            let parsed = system.to_possible_value().unwrap();
+            assert_eq!(parsed.get_name(), system.name());
+        }
+    }
+}
