@@ -8,16 +8,21 @@ import statistics
 MARK = "<!-- measured -->"
 # Epochs at the end of a training for which the tables give the loss.
 LAST = 4
-REFERENCE = "torch-f32"
 SERIES = {
     "torch-f32": ("PyTorch, f32", "#000000"),
     "rem-f32": ("rem, f32", "#0072b2"),
     "rem-mixed": ("rem, mixed", "#d55e00"),
-    "torch-reversed": ("PyTorch, f32, reversed batches", "#009e73"),
+    "torch-f64": ("PyTorch, f64", "#009e73"),
 }
 TITLES = {"tokenizer": "Tokenizer", "world_model": "World model"}
-# With mixed precision the world model learns other tokens, those of its own tokenizer: only distributions compare.
-COMPARED = {"tokenizer": ["rem-f32", "torch-reversed", "rem-mixed"], "world_model": ["rem-f32", "torch-reversed"]}
+# The trainings of which the difference is shown. With mixed precision the world model learns other tokens, those of its
+# own tokenizer, so only distributions compare.
+PAIRS = {
+    ("rem-f32", "torch-f32"): ("rem from PyTorch, both f32", "#0072b2"),
+    ("rem-f32", "torch-f64"): ("rem f32 from PyTorch f64", "#009e73"),
+    ("torch-f32", "torch-f64"): ("PyTorch f32 from PyTorch f64", "#000000"),
+    ("torch-full_distance", "torch-f64"): ("PyTorch f32, full distance, from PyTorch f64", "#d55e00"),
+}
 TERMS = {
     "tokenizer": ["loss", "loss_reconstruction", "loss_commitment", "grad_norm"],
     "world_model": ["loss", "loss_obs", "loss_rewards", "loss_ends", "grad_norm"],
@@ -31,13 +36,13 @@ def report(work, root):
         results.mkdir(parents=True, exist_ok=True)
         for component in TITLES:
             write_table(results / f"{component}.csv", component, curves_of(work, component))
-        (results / "weights.json").write_text(json.dumps(weight_differences(work), indent=1) + "\n")
     curves = {component: read_table(results / f"{component}.csv") for component in TITLES}
-    weights = json.loads((results / "weights.json").read_text())
+    if not all(name in own for own in curves.values() for name in ("rem-f32", "torch-f32")):
+        raise SystemExit("no component was trained with both programs yet; call `run` first")
     page = root / "docs/pytorch-curves.md"
     page.with_suffix(".svg").write_text(draw(curves))
     head = page.read_text().split(MARK)[0]
-    tables = "\n\n".join(summary(component, curves[component], weights) for component in TITLES)
+    tables = "\n\n".join(summary(component, curves[component]) for component in TITLES)
     page.write_text(f"{head}{MARK}\n\n{tables}\n\n![Training losses]({page.stem}.svg)\n")
     return 0
 
@@ -45,7 +50,7 @@ def report(work, root):
 def curves_of(work, component):
     """{series: {seed: [means of each epoch]}}"""
     curves = {}
-    for series in SERIES:
+    for series in [*SERIES, "torch-full_distance"]:
         for seed in range(1, 100):
             run = work / f"seed-{seed}-{series}"
             log = run / "metrics.jsonl" if series.startswith("rem") else run.with_name(f"{run.name}-{component}.jsonl")
@@ -75,77 +80,53 @@ def read_table(path):
     return curves
 
 
-def weight_differences(work):
-    """Distance of the trained weights from those of PyTorch, relative to their distance from the initial weights."""
-    import torch
-    from safetensors.torch import load_file
-
-    from pytorch_data import exported_names, initial_weights, last_checkpoint
-
-    out = {}
-    for component in TITLES:
-        for seed in range(1, 100):
-            run = work / f"seed-{seed}-rem-f32"
-            states = {v: work / f"seed-{seed}-torch-{v}-{component}.pt" for v in ("f32", "reversed")}
-            if not run.exists() or not states["f32"].exists():
-                continue
-            reference = torch.load(states["f32"])
-            theirs = reference["module"]
-            initial = exported_names(load_file(initial_weights(run, component)))
-            own = exported_names(load_file(last_checkpoint(run) / f"{component}.safetensors"))
-            others = {}
-            if int(last_checkpoint(run).name.removeprefix("epoch-")) >= reference["next"] - 1:
-                others["rem-f32"] = own
-            if states["reversed"].exists():
-                state = torch.load(states["reversed"])
-                if state["next"] == reference["next"]:
-                    others["torch-reversed"] = state["module"]
-            norm = lambda a, b: math.sqrt(sum((a[name] - b[name]).square().sum().item() for name in theirs))
-            for series, weights in others.items():
-                ratio = norm(weights, theirs) / norm(initial, theirs)
-                out.setdefault(component, {}).setdefault(series, {})[str(seed)] = round(ratio, 7)
-    return out
-
-
 def totals(lines):
     return [line["loss"] for line in lines]
 
 
-def relative(curves, series):
-    """Per seed, the relative differences from PyTorch's losses at each epoch."""
-    reference = curves[REFERENCE]
-    return [
-        [abs(a - b) / b for a, b in zip(totals(lines), totals(reference[seed]))]
-        for seed, lines in curves[series].items()
-        if seed in reference
-    ]
+def relative(curves, pair):
+    """Per seed, the relative differences of the first training's losses from the second's, as far as both go."""
+    first, second = (curves.get(name, {}) for name in pair)
+    return {
+        seed: [abs(a - b) / b for a, b in zip(totals(first[seed]), totals(second[seed]))]
+        for seed in first.keys() & second.keys()
+    }
 
 
-def summary(component, curves, weights):
-    epochs = max(len(lines) for lines in curves[REFERENCE].values())
+def summary(component, curves):
+    epochs = min(len(lines) for name in ("torch-f32", "rem-f32") for lines in curves[name].values())
     rows = [
-        f"**{TITLES[component]}**, {epochs} epochs of 5 updates. Losses are mean ± standard deviation over seeds; differences "
-        "are relative to PyTorch's loss with the same seed:",
+        f"**{TITLES[component]}**, {epochs} epochs of 5 updates, mean ± standard deviation over seeds:",
         "",
-        f"| training | seeds | loss, first epoch | loss, last {LAST} epochs | difference, first epoch | median | largest | "
-        "of weights |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        f"| training | seeds | loss, first epoch | loss, last {LAST} epochs | gradient norm, last {LAST} epochs |",
+        "| --- | --- | --- | --- | --- |",
     ]
-    for series in (name for name in SERIES if name in curves):
-        whole = [totals(lines) for lines in curves[series].values() if len(lines) == epochs]
-        cells = [SERIES[series][0], str(len(whole)), spread([losses[0] for losses in whole])]
-        cells.append(spread([statistics.fmean(losses[-LAST:]) for losses in whole]))
-        if series in COMPARED[component] and relative(curves, series):
-            seeds = relative(curves, series)
-            cells.append(f"{max(s[0] for s in seeds):.1e}")
-            cells.append(f"{statistics.median(x for s in seeds for x in s):.1e}")
-            cells.append(f"{max(max(s) for s in seeds):.1e}")
-            own = weights.get(component, {}).get(series, {})
-            cells.append(f"{max(own.values()):.1e}" if own else "")
-        else:
-            cells += [""] * 4
-        rows.append("| " + " | ".join(cells) + " |")
+    for name in (name for name in SERIES if name in curves):
+        whole = [lines[:epochs] for lines in curves[name].values() if len(lines) >= epochs]
+        cells = [SERIES[name][0], str(len(whole)), spread([lines[0]["loss"] for lines in whole])]
+        for term in ("loss", "grad_norm"):
+            cells.append(spread([statistics.fmean(line[term] for line in lines[-LAST:]) for lines in whole]))
+        if whole:
+            rows.append("| " + " | ".join(cells) + " |")
+    rows += [
+        "",
+        "Relative difference of the loss, the largest of the seeds:",
+        "",
+        "| training | seeds | " + " | ".join(f"epoch {epoch}" for epoch in shown(epochs)) + " |",
+        "| --- | --- |" + " --- |" * len(shown(epochs)),
+    ]
+    for pair, (label, _) in PAIRS.items():
+        seeds = relative(curves, pair).values()
+        if not seeds:
+            continue
+        largest = [[s[epoch - 1] for s in seeds if len(s) >= epoch] for epoch in shown(epochs)]
+        cells = [f"{max(values):.1e}" if values else "" for values in largest]
+        rows.append(f"| {label} | {len(seeds)} | " + " | ".join(cells) + " |")
     return "\n".join(rows)
+
+
+def shown(epochs):
+    return [epoch for epoch in (1, 2, 3, 5, 7, 10, 15, 20, 30) if epoch <= epochs]
 
 
 def spread(values):
@@ -156,18 +137,20 @@ def spread(values):
 
 
 def draw(curves):
-    """Above: mean and standard deviation over seeds. Below: the largest difference of any seed from PyTorch."""
+    """Above: mean and standard deviation over seeds. Below: differences, the largest of the seeds."""
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH * len(TITLES)} {2 * HEIGHT + 50}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH * len(TITLES)} {2 * HEIGHT + 64}" '
         'font-family="sans-serif" font-size="11">',
         '<rect width="100%" height="100%" fill="white"/>',
     ]
     for column, (component, title) in enumerate(TITLES.items()):
         left = column * WIDTH
-        bands = {name: band(curves[component][name]) for name in SERIES if name in curves[component]}
-        epochs = max(len(points) for points in bands.values())
+        own = curves[component]
+        epochs = max(len(lines) for name in ("torch-f32", "rem-f32") for lines in own[name].values())
+        # Bands over all seeds or none: a mean over fewer seeds is another curve.
+        bands = {name: band(own[name]) for name in SERIES if name in own and len(own[name]) == len(own["torch-f32"])}
         high = 1.1 * max(mean + deviation for points in bands.values() for mean, deviation in points)
-        low = 0.8 * min(mean for points in bands.values() for mean, _ in points)
+        low = 0.7 * min(mean for points in bands.values() for mean, _ in points)
         x, y = axes(out, left, 0, epochs, low, high, title, "loss")
         for name, points in bands.items():
             upper = [(x(i), y(mean + deviation)) for i, (mean, deviation) in enumerate(points)]
@@ -176,21 +159,23 @@ def draw(curves):
             out.append(f'<polygon points="{path(upper + lower[::-1])}" fill="{color}" opacity="0.12"/>')
             line = path((x(i), y(mean)) for i, (mean, _) in enumerate(points))
             out.append(f'<polyline points="{line}" fill="none" stroke="{color}" {stroke(name)}/>')
-        largest = {
-            name: [max(xs) for xs in zip(*relative(curves[component], name))]
-            for name in COMPARED[component]
-            if name in curves[component]
-        }
+        largest = {}
+        for pair in PAIRS:
+            seeds = relative(own, pair).values()
+            longest = max(map(len, seeds), default=0)
+            largest[pair] = [max(s[i] for s in seeds if len(s) > i) for i in range(longest)]
         values = [v for xs in largest.values() for v in xs]
         low, high = max(min(values), 1e-9) / 2, 2 * max(values)
         x, y = axes(out, left, HEIGHT, epochs, low, high, "", "relative difference")
-        for name, xs in largest.items():
+        for pair, xs in largest.items():
             line = path((x(i), y(max(v, low))) for i, v in enumerate(xs))
-            out.append(f'<polyline points="{line}" fill="none" stroke="{SERIES[name][1]}" stroke-width="1.3"/>')
-    for k, (name, (label, color)) in enumerate(SERIES.items()):
-        left = LEFT + 130 * k
-        out.append(f'<path d="M{left} {2 * HEIGHT + 30}h22" stroke="{color}" {stroke(name)}/>')
-        out.append(f'<text x="{left + 28}" y="{2 * HEIGHT + 34}">{label}</text>')
+            out.append(f'<polyline points="{line}" fill="none" stroke="{PAIRS[pair][1]}" stroke-width="1.3"/>')
+    entries = [(SERIES[name], stroke(name)) for name in SERIES if any(name in c for c in curves.values())]
+    for row, entries in enumerate((entries, [(entry, 'stroke-width="1.3"') for entry in PAIRS.values()])):
+        for k, ((label, color), style) in enumerate(entries):
+            left, top = LEFT + 200 * k, 2 * HEIGHT + 26 + 20 * row
+            out.append(f'<path d="M{left} {top}h22" stroke="{color}" {style}/>')
+            out.append(f'<text x="{left + 28}" y="{top + 4}">{("above: ", "below: ")[row]}{label}</text>')
     return "\n".join([*out, "</svg>", ""])
 
 
@@ -225,7 +210,7 @@ def path(points):
 
 def stroke(series):
     """PyTorch is a wide line below the others, so that a line that lies on it shows both."""
-    return 'stroke-width="5" opacity="0.3"' if series == REFERENCE else 'stroke-width="1.3"'
+    return 'stroke-width="5" opacity="0.3"' if series == "torch-f32" else 'stroke-width="1.3"'
 
 
 if __name__ == "__main__":

@@ -83,6 +83,7 @@ class Tokenizer(nn.Module):
         self.codebook = nn.Parameter(torch.zeros(vocabulary, embedding))
         self.post_quant_conv = nn.Conv2d(embedding, embedding, 1)
         self.decoder = Decoder(channels, downsamplings, embedding)
+        self.full_distance = False
 
     def latents(self, frames):
         """[n, 3, size, size] in [-1, 1] -> [n, embedding, grid, grid]"""
@@ -91,7 +92,10 @@ class Tokenizer(nn.Module):
     def nearest(self, z):
         """[n, embedding, grid, grid] -> [n, K]"""
         rows = z.permute(0, 2, 3, 1).flatten(0, 2)
-        distance = rows.square().sum(1, True) - 2 * rows @ self.codebook.T + self.codebook.square().sum(1)
+        # |z - e|² without |z|², which is the same for every code. With it, f32 rounds differences between codes away.
+        distance = self.codebook.square().sum(1) - 2 * rows @ self.codebook.T
+        if self.full_distance:
+            distance = rows.square().sum(1, True) + distance
         return distance.argmin(1).view(len(z), -1)
 
     def encode(self, frames):

@@ -146,10 +146,8 @@ fn script_problem(script: &str, words: &[String]) -> Option<String> {
     if presets.is_empty() {
         return Some("trains nothing".into());
     }
-    let mut errors = presets
-        .iter()
-        .map(|preset| error_of(rem().args(["config", *preset])));
-    errors.find_map(|error| error)
+    let load = |preset: &&str| error_of(rem().args(["config", *preset]));
+    presets.iter().find_map(load)
 }
 
 /// Targets of links and paths in code that do not exist.
