@@ -96,7 +96,7 @@ def relative(curves, pair):
 def summary(component, curves):
     epochs = min(len(lines) for name in ("torch-f32", "rem-f32") for lines in curves[name].values())
     rows = [
-        f"**{TITLES[component]}**, {epochs} epochs of 5 updates, mean ± standard deviation over seeds:",
+        f"**{TITLES[component]}**, the first {epochs} epochs of 5 updates, mean ± standard deviation over seeds:",
         "",
         f"| training | seeds | loss, first epoch | loss, last {LAST} epochs | gradient norm, last {LAST} epochs |",
         "| --- | --- | --- | --- | --- |",
@@ -108,9 +108,10 @@ def summary(component, curves):
             cells.append(spread([statistics.fmean(line[term] for line in lines[-LAST:]) for lines in whole]))
         if whole:
             rows.append("| " + " | ".join(cells) + " |")
+    epochs = max(len(lines) for name in ("torch-f32", "rem-f32") for lines in curves[name].values())
     rows += [
         "",
-        "Relative difference of the loss, the largest of the seeds:",
+        "Relative difference of the loss, the largest of the seeds that were trained so far with both:",
         "",
         "| training | seeds | " + " | ".join(f"epoch {epoch}" for epoch in shown(epochs)) + " |",
         "| --- | --- |" + " --- |" * len(shown(epochs)),
@@ -121,7 +122,8 @@ def summary(component, curves):
             continue
         largest = [[s[epoch - 1] for s in seeds if len(s) >= epoch] for epoch in shown(epochs)]
         cells = [f"{max(values):.1e}" if values else "" for values in largest]
-        rows.append(f"| {label} | {len(seeds)} | " + " | ".join(cells) + " |")
+        if any(cells):
+            rows.append(f"| {label} | {len(seeds)} | " + " | ".join(cells) + " |")
     return "\n".join(rows)
 
 
@@ -139,16 +141,18 @@ def spread(values):
 def draw(curves):
     """Above: mean and standard deviation over seeds. Below: differences, the largest of the seeds."""
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH * len(TITLES)} {2 * HEIGHT + 64}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH * len(TITLES)} {2 * HEIGHT + 84}" '
         'font-family="sans-serif" font-size="11">',
         '<rect width="100%" height="100%" fill="white"/>',
     ]
+    drawn = set()
     for column, (component, title) in enumerate(TITLES.items()):
         left = column * WIDTH
         own = curves[component]
         epochs = max(len(lines) for name in ("torch-f32", "rem-f32") for lines in own[name].values())
         # Bands over all seeds or none: a mean over fewer seeds is another curve.
         bands = {name: band(own[name]) for name in SERIES if name in own and len(own[name]) == len(own["torch-f32"])}
+        drawn |= bands.keys()
         high = 1.1 * max(mean + deviation for points in bands.values() for mean, deviation in points)
         low = 0.7 * min(mean for points in bands.values() for mean, _ in points)
         x, y = axes(out, left, 0, epochs, low, high, title, "loss")
@@ -170,12 +174,13 @@ def draw(curves):
         for pair, xs in largest.items():
             line = path((x(i), y(max(v, low))) for i, v in enumerate(xs))
             out.append(f'<polyline points="{line}" fill="none" stroke="{PAIRS[pair][1]}" stroke-width="1.3"/>')
-    entries = [(SERIES[name], stroke(name)) for name in SERIES if any(name in c for c in curves.values())]
-    for row, entries in enumerate((entries, [(entry, 'stroke-width="1.3"') for entry in PAIRS.values()])):
-        for k, ((label, color), style) in enumerate(entries):
-            left, top = LEFT + 200 * k, 2 * HEIGHT + 26 + 20 * row
+    above = [("above: " + SERIES[name][0], SERIES[name][1], stroke(name)) for name in SERIES if name in drawn]
+    below = [("below: " + label, color, 'stroke-width="1.3"') for label, color in PAIRS.values()]
+    for column, entries in enumerate((above, below)):
+        for row, (label, color, style) in enumerate(entries):
+            left, top = column * WIDTH + LEFT, 2 * HEIGHT + 16 + 17 * row
             out.append(f'<path d="M{left} {top}h22" stroke="{color}" {style}/>')
-            out.append(f'<text x="{left + 28}" y="{top + 4}">{("above: ", "below: ")[row]}{label}</text>')
+            out.append(f'<text x="{left + 28}" y="{top + 4}">{label}</text>')
     return "\n".join([*out, "</svg>", ""])
 
 

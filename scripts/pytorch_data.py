@@ -26,7 +26,7 @@ def under(arrays, prefix):
 
 
 def last_checkpoint(run):
-    return max(path for path in (run / "checkpoints").iterdir() if (path / "manifest.json").exists())
+    return max(path for path in (run / "checkpoints").iterdir() if path.suffix != ".tmp")
 
 
 def experience(run):

@@ -93,9 +93,8 @@ class Tokenizer(nn.Module):
         """[n, embedding, grid, grid] -> [n, K]"""
         rows = z.permute(0, 2, 3, 1).flatten(0, 2)
         # |z - e|² without |z|², which is the same for every code. With it, f32 rounds differences between codes away.
-        distance = self.codebook.square().sum(1) - 2 * rows @ self.codebook.T
-        if self.full_distance:
-            distance = rows.square().sum(1, True) + distance
+        products, norms = 2 * rows @ self.codebook.T, self.codebook.square().sum(1)
+        distance = rows.square().sum(1, True) - products + norms if self.full_distance else norms - products
         return distance.argmin(1).view(len(z), -1)
 
     def encode(self, frames):

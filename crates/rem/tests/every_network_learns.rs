@@ -44,11 +44,12 @@ fn every_network_overfits_a_batch() {
             DecayGroup::WeightMatrices,
         );
         let mut losses = Vec::new();
-        for step in 0..60 {
+        // A Transformer starts with small weights, so the first steps change little.
+        for step in 0..150 {
             let loss = model.losses(&codes, &segments, step).total();
             losses.push(loss.clone().inner().into_scalar::<f32>());
             model = optimizer.step(model, &loss).unwrap().0;
         }
-        assert!(losses[59] < 0.6 * losses[0], "{set:?}: {losses:?}");
+        assert!(losses[149] < 0.6 * losses[0], "{set:?}: {losses:?}");
     }
 }
