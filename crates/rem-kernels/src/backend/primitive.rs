@@ -101,19 +101,49 @@ impl<B: Backend> Primitive<B> {
         Self(B::sigmoid(self.0))
     }
 
+    /// Whether products of this tensor round their factors.
+    pub fn rounds_factors(&self, precision: Precision) -> bool {
+        precision == Precision::Mixed && self.dtype() == FloatDType::F32
+    }
+
+    /// Rounded to bfloat16 but stored as f32, whose products are exact in f32. Gradients pass through unchanged, as if
+    /// the tensor was not rounded.
+    pub fn rounded(self) -> Self {
+        let rounded = Self(B::float_detach(self.clone().through_bf16().0));
+        if !B::ad_enabled(&self.0.device()) {
+            return rounded;
+        }
+        // The difference of a number and its rounding is exact in f32, and so is the sum.
+        let detached = Self(B::float_detach(self.0.clone()));
+        self + (rounded - detached)
+    }
+
+    /// Unchanged, but the gradient is rounded to bfloat16: it is a factor of the backward pass's products.
+    pub fn with_rounded_gradient(self) -> Self {
+        if !B::ad_enabled(&self.0.device()) {
+            return self;
+        }
+        // Casts pass gradients through bfloat16. The value of the difference is zero.
+        let value = Self(B::float_detach(self.0.clone()));
+        let through = self.through_bf16();
+        let zero = through.clone() - Self(B::float_detach(through.0));
+        value + zero
+    }
+
+    fn through_bf16(self) -> Self {
+        let dtype = self.dtype();
+        Self(B::float_cast(
+            B::float_cast(self.0, FloatDType::BF16),
+            dtype,
+        ))
+    }
+
     /// The matrix product over the last two axes.
     pub fn matmul(self, other: Self, precision: Precision) -> Self {
-        let dtype = self.dtype();
-        match precision {
-            Precision::Mixed if dtype == FloatDType::F32 => {
-                let round = |x: Self| B::float_cast(x.0, FloatDType::BF16);
-                Self(B::float_cast(
-                    B::float_matmul(round(self), round(other)),
-                    dtype,
-                ))
-            }
-            _ => Self(B::float_matmul(self.0, other.0)),
+        if !self.rounds_factors(precision) {
+            return Self(B::float_matmul(self.0, other.0));
         }
+        Self(B::float_matmul(self.rounded().0, other.rounded().0)).with_rounded_gradient()
     }
 
     pub fn activate(self, activation: Activation) -> Self {

@@ -273,7 +273,8 @@ pub(super) fn reference_cached<B: Backend>(
             let seen = all.narrow(3, 0, past + tokens);
             seen.reshape([batch, heads, past + tokens, dim])
         };
-        let attended = attend([q, seen(0), seen(1)], past, 0.0, mode.precision);
+        // In f32 on the CPU too.
+        let attended = attend([q, seen(0), seen(1)], past, 0.0, Precision::F32);
         updated = Some(cache);
         attended
     });

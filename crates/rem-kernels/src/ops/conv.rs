@@ -2,8 +2,8 @@
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, Flex, TensorMetadata, backend_extension};
+use burn::tensor::Tensor;
 use burn::tensor::ops::ConvOptions;
-use burn::tensor::{FloatDType, Tensor};
 
 use crate::backend::flex::{FlexTensor, impl_for_flex, is_f32, mode, shaped, tensor, values};
 use crate::backend::primitive::Primitive;
@@ -90,7 +90,7 @@ pub(super) fn reference<B: Backend>(
     kind: ConvKind,
     precision: Precision,
 ) -> FloatTensor<B> {
-    let dtype = x.dtype();
+    let rounds = x.rounds_factors(precision);
     let x = match kind {
         ConvKind::Down => pad_after(pad_after(x, 1), 2),
         ConvKind::Up => upsample(x),
@@ -102,16 +102,16 @@ pub(super) fn reference<B: Backend>(
         ConvKind::Pointwise => (1, 0),
     };
     let options = ConvOptions::new([stride; 2], [padding; 2], [1; 2], 1);
-    let x = x.permute(&TO_FRONT).0;
-    let y = match precision {
-        Precision::Mixed if dtype == FloatDType::F32 => {
-            let round = |t| B::float_cast(t, FloatDType::BF16);
-            let y = B::conv2d(round(x), round(weight), None, options);
-            let outputs = bias.shape()[0];
-            let bias = Primitive::<B>(bias).reshape([1, outputs, 1, 1]);
-            (Primitive::<B>(B::float_cast(y, dtype)) + bias).0
-        }
-        _ => B::conv2d(x, weight, Some(bias), options),
+    let x = x.permute(&TO_FRONT);
+    let y = if rounds {
+        let (x, weight) = (x.rounded(), Primitive::<B>(weight).rounded());
+        let y = Primitive::<B>(B::conv2d(x.0, weight.0, None, options));
+        let outputs = bias.shape()[0];
+        // The gradient of the bias is a sum of gradients that are not rounded.
+        let bias = Primitive::<B>(bias).reshape([1, outputs, 1, 1]);
+        (y.with_rounded_gradient() + bias).0
+    } else {
+        B::conv2d(x.0, weight, Some(bias), options)
     };
     Primitive::<B>(y).permute(&TO_BACK).0
 }

@@ -10,6 +10,7 @@ use crate::cpu::testing::numbers;
 use crate::cpu::tile::Precision;
 use crate::ops::linear::{self, LinearOps};
 
+mod dropout;
 mod others;
 mod sublayers;
 
@@ -64,6 +65,39 @@ fn assert_close(found: &[Vec<f32>], expected: &[Vec<f32>], tolerance: f32, what:
     }
 }
 
+/// Largest distance of the two bodies in mixed precision, relative to the distance from f32 that rounding causes.
+///
+/// Both round the same factors and sum in f32. What is left is the order of the sums, which now and then rounds a
+/// factor of a later product to the other neighboring bfloat16.
+const SAME_FACTORS: f64 = 0.05;
+
+/// Panics unless both bodies agree in mixed precision: for each output and gradient, the norm of their difference is at
+/// most `apart` of the norm of the reference's difference from f32.
+fn assert_rounds_alike(
+    run: impl Fn(bool, Precision) -> Vec<Vec<f32>>,
+    apart: impl Fn(usize) -> f64,
+    what: &str,
+) {
+    let [tuned, mixed] = [true, false].map(|tuned| run(tuned, Precision::Mixed));
+    let exact = run(false, Precision::F32);
+    let norm = |x: &mut dyn Iterator<Item = f32>| {
+        let squares = x.map(|x| f64::from(x).powi(2));
+        squares.sum::<f64>().sqrt()
+    };
+    let distance = |a: &[f32], b: &[f32]| norm(&mut a.iter().zip(b).map(|(a, b)| a - b));
+    let mut rounds = false;
+    for (i, ((tuned, mixed), exact)) in tuned.iter().zip(&mixed).zip(&exact).enumerate() {
+        let (found, rounding) = (distance(tuned, mixed), distance(mixed, exact));
+        let size = norm(&mut exact.iter().copied());
+        rounds |= rounding > 1e-4 * size;
+        assert!(
+            found <= apart(i) * rounding + 1e-5 * size,
+            "{what}, value {i}: {found:e} apart, {rounding:e} from f32, size {size:e}"
+        );
+    }
+    assert!(rounds, "{what}: mixed precision rounds nothing");
+}
+
 const PRECISIONS: [(Precision, f32); 2] = [(Precision::F32, 2e-5), (Precision::Mixed, 6e-2)];
 
 #[test]
@@ -81,6 +115,17 @@ fn linear_matches_the_reference() {
                 let [x, w, b] = unpack(x);
                 linear::reference::<Ad>([x, w, b], activation, Precision::F32)
             });
+            let run = |tuned: bool, precision| {
+                outputs_and_gradients(&shapes, |x| {
+                    let [x, w, b] = unpack(x);
+                    if tuned {
+                        Ad::linear(x, w, b, activation, precision)
+                    } else {
+                        linear::reference::<Ad>([x, w, b], activation, precision)
+                    }
+                })
+            };
+            assert_rounds_alike(run, |_| SAME_FACTORS, &format!("{activation:?} {rows}"));
             for (precision, tolerance) in PRECISIONS {
                 let found = outputs_and_gradients(&shapes, |x| {
                     let [x, w, b] = unpack(x);

@@ -188,3 +188,6 @@ impl Rollout {
         (experience, stats)
     }
 }
+
+#[cfg(test)]
+mod tests;

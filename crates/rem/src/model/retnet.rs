@@ -5,7 +5,7 @@ mod state;
 mod tables;
 
 use burn::module::Module;
-use burn::nn::{LayerNorm, Linear, LinearConfig};
+use burn::nn::{LayerNorm, Linear};
 use burn::tensor::{Device, Tensor, TensorCreationOptions};
 use rem_kernels::{
     Dispatch, Dropout, Hidden, Precision, RetentionParameters, RetentionSizes, RetentionTables,
@@ -17,7 +17,7 @@ use crate::model::calls::{CallCounter, Calls};
 use crate::model::linear;
 use crate::model::retention::{Decay, DecayTables, Rotation};
 use crate::model::sublayer::{
-    feed_forward, kernel_activation, layer_norm, norm_parameters, projection,
+    feed_forward, kernel_activation, layer_norm, norm_parameters, projection, xavier_linear,
 };
 pub use state::{Outputs, RetNetState};
 use tables::TableCache;
@@ -89,8 +89,8 @@ impl Layer {
             g_proj: projection(),
             out_proj: projection(),
             norm2: norm(),
-            linear1: LinearConfig::new(width, config.feed_forward).init(device),
-            linear2: LinearConfig::new(config.feed_forward, width).init(device),
+            linear1: xavier_linear(width, config.feed_forward, device),
+            linear2: xavier_linear(config.feed_forward, width, device),
             heads: config.heads,
             activation: config.activation,
             precision,

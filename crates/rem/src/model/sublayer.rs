@@ -25,12 +25,17 @@ pub(crate) fn norm_parameters(norm: &LayerNorm) -> (Tensor<1>, Tensor<1>) {
 
 /// A projection `[width]` -> `[width]`: Xavier-normal weights, zero bias.
 pub(crate) fn projection(width: usize, device: &Device) -> Linear {
+    xavier_linear(width, width, device)
+}
+
+/// A linear layer with Xavier-normal weights and zero bias.
+pub(crate) fn xavier_linear(inputs: usize, outputs: usize, device: &Device) -> Linear {
     let xavier = Initializer::XavierNormal { gain: 1.0 };
-    let linear = LinearConfig::new(width, width)
+    let linear = LinearConfig::new(inputs, outputs)
         .with_initializer(xavier)
         .init(device);
     Linear {
-        bias: Some(Initializer::Zeros.init([width], device)),
+        bias: Some(Initializer::Zeros.init([outputs], device)),
         ..linear
     }
 }

@@ -48,14 +48,17 @@ const F32: Tolerance = Tolerance {
 /// a tensor's norm. Elements that are small differences of large terms can have any relative error, hence the comparison
 /// of whole tensors. A different nearest code, a different sign before a ReLU, or normalization of small retention
 /// outputs amplifies errors: gradients that depend on one row per step are then off by about ten percent.
+///
+/// The limits are about twice what was measured, or less. `README.md` has the measurements, and those of PyTorch's autocast
+/// to bfloat16, which is off by about as much.
 const MIXED: Tolerance = Tolerance {
     precision: Precision::Mixed,
     measured: Measured::AsAWhole,
     values: 3e-2,
-    losses: 2e-2,
-    gradients: 5e-2,
+    losses: 6e-3,
+    gradients: 1.5e-2,
     rough_gradients: 2e-1,
-    gradient_norm: 1e-1,
+    gradient_norm: 4e-2,
     near_zero: 1e-5,
     same_tokens: 0.95,
 };

@@ -8,6 +8,7 @@
 mod compare;
 mod controller;
 mod import;
+mod initial_weights;
 mod lpips;
 mod no_pop;
 mod support;

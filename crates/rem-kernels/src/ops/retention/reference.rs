@@ -38,6 +38,11 @@ pub(in crate::ops) fn reference<B: Backend>(
     let v = project(p.value_weight, p.value_bias);
     let gate = project(p.gate_weight, p.gate_bias).activate(Activation::Silu);
 
+    // A single token takes the recurrent form, which the CPU computes in f32.
+    let precision = match (sizes.tokens, sizes.predicted) {
+        (1, 0) => Precision::F32,
+        _ => mode.precision,
+    };
     let retention = Retention {
         sizes,
         dim,
@@ -45,7 +50,7 @@ pub(in crate::ops) fn reference<B: Backend>(
         sin: of(tables.sin),
         mask: of(tables.mask),
         powers: of(tables.powers),
-        precision: mode.precision,
+        precision,
     };
     let state = state.map(|s| of(s).reshape([batch, heads, 1, dim, dim]));
     let (retained, state) = retention.pop([q, k, v], state);

@@ -124,3 +124,33 @@ fn loss_start_adds_losses_within_the_context() {
     assert!(losses(&set, 2).iter().all(|l| *l > 0.0));
     assert_eq!(losses(&set[..1], 3), [0.0; 3]);
 }
+
+/// With nearly everything dropped, the sublayers add nothing, and what is left are the embeddings: neither they nor the
+/// hidden activations of the heads are dropped.
+#[test]
+fn dropout_spares_embeddings_and_heads() {
+    let config = Config::load("debug", &[]).unwrap();
+    let sizes = WorldModelSizes {
+        tokens_per_obs: 4,
+        ..WorldModelSizes::of(&config, 2)
+    };
+    let device = Device::flex();
+    device.seed(1);
+    let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+    let codes = Tensor::ones([sizes.vocabulary, sizes.width], &device);
+    let actions = Tensor::<1, Int>::from_ints([0, 1, 1, 0, 1], &device).reshape([1, 5]);
+    let tokens = Tensor::zeros([1, 5, 4], &device);
+    let values = |t: Tensor<3>| -> Vec<f32> { t.try_into_vec_as().unwrap() };
+    let forward = |p: f32| {
+        let dropout = Dropout { p, seed: 3 };
+        model.forward(&codes, tokens.clone(), actions.clone(), 0, dropout)
+    };
+    let all = forward(1.0 - 1e-7);
+    let embeddings = model.embed_actions(actions.clone());
+    assert_eq!(values(all.action_outputs), values(embeddings.clone()));
+    let [rows, width] = [5, sizes.width];
+    let (rewards, ends) = model.outcome_logits(embeddings.reshape([rows, width]));
+    assert_eq!(values(all.rewards), values(rewards.unsqueeze_dim(0)));
+    assert_eq!(values(all.ends), values(ends.unsqueeze_dim(0)));
+    assert_ne!(values(forward(0.0).ends), values(forward(0.5).ends));
+}

@@ -1,0 +1,122 @@
+//! The LSTM's burn-in equals playing the real steps, and ignores padding.
+
+use super::*;
+use crate::config::Config;
+use crate::model::actor_critic::ControllerSizes;
+use burn::tensor::{Device, TensorData};
+use rem_kernels::Precision;
+
+const STEPS: usize = 5;
+const ACTIONS: usize = 3;
+
+/// Which of [`STEPS`] steps are real, for each row of a batch: all, after padding, before padding, none.
+const REAL: [[bool; STEPS]; 4] = [
+    [true; STEPS],
+    [false, false, false, true, true],
+    [true, true, true, false, false],
+    [false; STEPS],
+];
+
+struct BurnIn {
+    controller: ActorCritic,
+    tokenizer: Tokenizer,
+    tokens: Tensor<3, Int>,
+    actions: Tensor<2, Int>,
+}
+
+impl BurnIn {
+    fn new(inputs: &str) -> Self {
+        let set = [format!("actor_critic.inputs={inputs}")];
+        let config = Config::load("debug", &set).unwrap();
+        let (device, k) = (Device::flex(), config.tokens_per_obs());
+        device.seed(4);
+        let sizes = ControllerSizes::of(&config, ACTIONS);
+        let rows = REAL.len();
+        let integers = |shape: &[usize], below: usize| {
+            let count: usize = shape.iter().product();
+            let data = (0..count as i64).map(|i| (i * i * 7 + 3 * i) % below as i64);
+            TensorData::new(data.collect::<Vec<_>>(), shape.to_vec())
+        };
+        let tokens = integers(&[rows, STEPS, k], config.tokenizer.vocabulary);
+        Self {
+            controller: ActorCritic::new(&config.actor_critic, sizes, Precision::F32, &device),
+            tokenizer: Tokenizer::new(&config.tokenizer, Precision::F32, &device),
+            tokens: Tensor::from_data(tokens, &device),
+            actions: Tensor::from_data(integers(&[rows, STEPS], ACTIONS), &device),
+        }
+    }
+
+    fn burned_in(&self, with_actions: bool) -> ControllerState {
+        let mask = REAL.as_flattened().iter().map(|real| f32::from(*real));
+        let mask = TensorData::new(mask.collect::<Vec<_>>(), [REAL.len(), STEPS]);
+        burn_in(
+            &self.controller,
+            &self.tokenizer,
+            self.tokens.clone(),
+            self.actions.clone(),
+            Tensor::from_data(mask, &Device::flex()),
+            with_actions,
+        )
+    }
+
+    /// The state after the real steps of a row, as in play.
+    fn played(&self, row: usize, with_actions: bool) -> ControllerState {
+        let mut state = self.controller.initial_state(1);
+        for t in (0..STEPS).filter(|t| REAL[row][*t]) {
+            let tokens = self.tokens.clone().narrow(0, row, 1).narrow(1, t, 1);
+            let input = self
+                .controller
+                .encoder_input(&self.tokenizer, tokens.squeeze_dim(1));
+            state = self.controller.observe(input, state);
+            if with_actions {
+                let action = self.actions.clone().narrow(0, row, 1).narrow(1, t, 1);
+                state = self.controller.act(action.squeeze_dim(1), state);
+            }
+        }
+        state
+    }
+}
+
+fn numbers(state: &ControllerState, row: usize) -> Vec<f32> {
+    let of = |t: &Tensor<2>| -> Vec<f32> { t.clone().narrow(0, row, 1).try_into_vec_as().unwrap() };
+    [of(&state.hidden), of(&state.cell)].concat()
+}
+
+fn distance(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).fold(0.0, |m, (a, b)| m.max((a - b).abs()))
+}
+
+#[test]
+fn burn_in_equals_play_and_ignores_padding() {
+    for inputs in ["codes_and_actions", "codes", "pixels"] {
+        let batch = BurnIn::new(inputs);
+        for with_actions in [true, false] {
+            let state = batch.burned_in(with_actions);
+            for (row, real) in REAL.iter().enumerate() {
+                let found = numbers(&state, row);
+                let played = numbers(&batch.played(row, with_actions), 0);
+                let what = format!("{inputs}, actions {with_actions}, row {row}");
+                assert!(distance(&found, &played) < 1e-5, "{what}");
+                let moved = played.iter().any(|x| x.abs() > 1e-3);
+                assert_eq!(moved, real.contains(&true), "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_a_burn_in_with_actions_depends_on_them() {
+    for (inputs, with_actions, depends) in [
+        ("codes_and_actions", true, true),
+        ("codes_and_actions", false, false),
+        ("codes", true, false),
+    ] {
+        let mut batch = BurnIn::new(inputs);
+        let before = numbers(&batch.burned_in(with_actions), 0);
+        batch.actions = batch.actions.add_scalar(1).remainder_scalar(ACTIONS as i64);
+        let after = numbers(&batch.burned_in(with_actions), 0);
+        let what = format!("{inputs}, burn-in with actions {with_actions}");
+        assert_eq!(distance(&before, &after) > 1e-3, depends, "{what}");
+    }
+}
