@@ -17,7 +17,7 @@ const THEMES: [(Theme, &str); 2] = [(Theme::Light, "light"), (Theme::Dark, "dark
 /// Names of the CSV files with the data behind the figures.
 const DATA: [&str; 4] = ["scores", "profiles", "curves", "losses"];
 
-/// The output of [`write`].
+/// The output of [`write()`].
 #[derive(Debug)]
 pub struct Written {
     /// The path of the web page.

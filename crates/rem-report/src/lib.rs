@@ -1,7 +1,7 @@
 //! Reports on runs and published systems: tables, figures and a web page.
 //!
 //! A [`Request`] names runs and published systems, [`Request::report`] computes a [`Report`], and [`html`], [`terminal`]
-//! and [`write`] turn it into a page, text or files. Runs are read from their directories, without the agent.
+//! and [`write()`] turn it into a page, text or files. Runs are read from their directories, without the agent.
 //!
 //! [`plot`] is the SVG plotter of all figures, including those of `rem bench`.
 //!

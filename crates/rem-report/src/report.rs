@@ -43,7 +43,7 @@ pub struct Summary {
     pub means: Vec<f64>,
     /// Number of games with a mean above human.
     pub superhuman: usize,
-    /// Aggregate metrics in the order of [`Metric::ALL`]. `None` if only means are published and the metric needs runs.
+    /// Aggregate metrics in the order of [`rem_stats::Metric::ALL`]. `None` if only means are published and the metric needs runs.
     pub metrics: [Option<Estimate>; 4],
     /// Performance profile at [`Report::thresholds`]. `None` if only means are published.
     pub profile: Option<Vec<Estimate>>,

@@ -1,7 +1,7 @@
 //! Every metric that a run logs.
 //!
 //! A line of `metrics.jsonl` has the metrics of one phase in one epoch, by name. TensorBoard shows each of them as
-//! `phase/name` and the seconds of a phase as `time/phase`. [`reference`] generates `docs/reference/metrics.md`.
+//! `phase/name` and the seconds of a phase as `time/phase`. [`reference()`] generates `docs/reference/metrics.md`.
 
 use crate::phase::Phase;
 

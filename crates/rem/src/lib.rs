@@ -50,7 +50,8 @@
 //! let size = config.env.frame_size;
 //! let frames = Tensor::<4>::zeros([1, 3, size, size], &device); // one frame, values in [-1, 1]
 //! let tokens = tokenizer.encode(frames).unsqueeze_dim(0); // [batch, observations, K]
-//! let mut dream = Dream::start(&world_model, &tokenizer.codes(), tokens, None);
+//! let codes = tokenizer.codes();
+//! let mut dream = Dream::start(&world_model, &codes, tokens, None);
 //! let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(7);
 //! let step = dream.step(Tensor::<1, Int>::zeros([1], &device), &mut rng);
 //! assert_eq!((step.rewards.len(), step.ends.len()), (1, 1));
@@ -63,7 +64,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`config`] | settings, presets, overrides |
-//! | [`env`] | the environment trait, wrappers, built-in games, Atari |
+//! | [`mod@env`] | the environment trait, wrappers, built-in games, Atari |
 //! | [`data`] | replay buffer, episodes, batches |
 //! | [`model`] | tokenizer, world model with its networks, actor-critic |
 //! | [`imagination`] | dreams, rollouts, λ-returns |

@@ -18,7 +18,7 @@ const MAX_RECORDED_STEPS: usize = 300;
 /// Maximum number of episodes played in parallel.
 const PARALLEL_EPISODES: usize = 8;
 
-/// Frames, actions and rewards of an episode, or of its first [`MAX_RECORDED_STEPS`] steps.
+/// Frames, actions and rewards of an episode, or of its first 300 steps.
 #[derive(Clone, Debug, Default)]
 pub struct Recording {
     /// RGB frames, one more than actions: the last one follows the last action.
