@@ -7,8 +7,11 @@ use super::optimizer::NotFinite;
 use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
 use super::trainer::Trainer;
 use super::{Event, Listener};
+use crate::data::batch::TokenSource;
+use crate::data::replay::Segment;
 use crate::model::tokenizer::Tokenizer;
 use crate::model::weights::{Array, Arrays, WeightAverage};
+use crate::model::world_model::WorldModel;
 use crate::seeds::Purpose;
 
 /// Maximum number of segments for the validation losses.
@@ -96,25 +99,40 @@ impl Trainer {
         let mut segments = self.replay.segments_since(first_new, horizon, min_real);
         let every = segments.len().div_ceil(MAX_VALIDATION_SEGMENTS).max(1);
         segments = segments.into_iter().step_by(every).collect();
-        let model = self.agent.world_model.valid().without_dropout();
-        let codes = tokenizer.codes();
-        let mut means = WeightedMeans::default();
-        for segments in segments.chunks(batch_size) {
-            let batch = self.token_source(tokenizer).segments(segments, horizon);
-            let losses = model.losses(&codes, &batch, 0);
-            let losses = [&losses.observations, &losses.rewards, &losses.ends];
-            means.add(losses.map(scalar), model.loss_steps(&batch));
-        }
+        let model = self.agent.world_model.valid();
+        let mut source = self.token_source(tokenizer);
         let names = [
             "validation/loss_obs",
             "validation/loss_rewards",
             "validation/loss_ends",
         ];
-        let means = names.into_iter().zip(means.take());
-        means
-            .filter_map(|(name, mean)| Some((name, mean?)))
-            .collect()
+        mean_losses(names, model, &mut source, &segments, batch_size, horizon)
     }
+}
+
+/// The three losses of segments without dropout, as means over all their steps with a loss, by name. A loss without
+/// such steps is left out.
+pub(super) fn mean_losses(
+    names: [&'static str; 3],
+    model: WorldModel,
+    source: &mut TokenSource,
+    segments: &[Segment],
+    batch_size: usize,
+    horizon: usize,
+) -> Vec<(&'static str, f64)> {
+    let model = model.without_dropout();
+    let codes = source.tokenizer.codes();
+    let mut means = WeightedMeans::default();
+    for segments in segments.chunks(batch_size) {
+        let batch = source.segments(segments, horizon);
+        let losses = model.losses(&codes, &batch, 0);
+        let losses = [&losses.observations, &losses.rewards, &losses.ends];
+        means.add(losses.map(scalar), model.loss_steps(&batch));
+    }
+    let means = names.into_iter().zip(means.take());
+    means
+        .filter_map(|(name, mean)| Some((name, mean?)))
+        .collect()
 }
 
 /// Means of the three losses over batches with different numbers of unmasked steps.
@@ -143,7 +161,7 @@ impl WeightedMeans {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::model::world_model::{TokenBatch, WorldModel, WorldModelSizes};
+    use crate::model::world_model::{TokenBatch, WorldModelSizes};
     use burn::tensor::{Device, Tensor};
     use rem_kernels::Precision;
 
