@@ -11,6 +11,7 @@ use crate::cpu::tile::Precision;
 use crate::ops::linear::{self, LinearOps};
 
 mod dropout;
+mod imagination;
 mod others;
 mod sublayers;
 

@@ -1,10 +1,15 @@
 //! Where sublayers drop activations: compared with plain computations, in both bodies.
 
+use super::sublayers::{
+    SIZES, attention_parameters, attention_shapes, feed_forward_parameters, retention_parameters,
+    retention_shapes, tables,
+};
 use super::*;
 use crate::backend::flex::FlexTensor;
 use crate::cpu::dropout::Dropout;
 use crate::ops::SublayerMode;
 use crate::ops::attention::{self, AttentionOps, AttentionParameters, AttentionSizes};
+use crate::ops::dropout::DropoutOps;
 use crate::ops::feed_forward::{self, FeedForwardOps, FeedForwardParameters, Hidden};
 use crate::ops::retention::{
     self, RetentionOps, RetentionParameters, RetentionSizes, RetentionTables,
@@ -233,4 +238,128 @@ fn retention_drops_retained_values_before_their_norm_and_its_output() {
         }
         assert!(certain > 0 && dropped > 0, "{body}: {dropped} of {certain}");
     }
+}
+
+#[test]
+fn backward_applies_the_dropout_masks_of_the_forward_pass() {
+    for hidden_dropout in [true, false] {
+        assert_gradients_with_dropout(hidden_dropout);
+    }
+}
+
+/// Compares the slope of the output along a direction with the gradient.
+fn assert_gradients_with_dropout(hidden_dropout: bool) {
+    let (width, inner, sizes) = (12, 20, SIZES[0]);
+    let rows = sizes.batch * (sizes.tokens + sizes.predicted * sizes.block_tokens);
+    let mode = SublayerMode {
+        dropout: Dropout { p: 0.3, seed: 5 },
+        precision: Precision::F32,
+    };
+    let mut shapes = retention_shapes(rows, width);
+    shapes.extend([
+        vec![width],
+        vec![width],
+        vec![width, inner],
+        vec![inner],
+        vec![inner, width],
+        vec![width],
+    ]);
+    // An attention sublayer follows; its first input is the output so far.
+    shapes.extend(attention_shapes(rows, width).into_iter().skip(1));
+    let run = |inputs: Vec<Tensor>| {
+        let mut x = inputs.into_iter();
+        let first = x.next().unwrap();
+        let p = retention_parameters::<Ad>(&mut x);
+        let first = Ad::dropout(first, mode.dropout.fold_in(9));
+        let y = Ad::retention(first, p, tables(sizes, 6), sizes, mode);
+        let p = feed_forward_parameters(&mut x);
+        let hidden = Hidden {
+            activation: Activation::Silu,
+            dropout: hidden_dropout,
+        };
+        let y = Ad::feed_forward(y, p, hidden, mode);
+        let sizes = AttentionSizes { batch: 1, heads: 2 };
+        Ad::attention(y, attention_parameters(&mut x), sizes, mode)
+    };
+    let found = outputs_and_gradients(&shapes, run);
+    let weights = numbers(rows * width, 99);
+    let value = |step: f32| {
+        let moved = shapes.iter().zip(1..).map(|(shape, seed)| {
+            let count = shape.iter().product();
+            let direction = numbers(count, 500 + seed);
+            let moved = numbers(count, seed)
+                .iter()
+                .zip(direction)
+                .map(|(x, d)| x + step * d)
+                .collect();
+            Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new::<f32, _>(
+                moved,
+                shape.to_vec(),
+            )))
+        });
+        let out = values(run(moved.collect()).into_primitive());
+        out.iter()
+            .zip(&weights)
+            .map(|(o, w)| f64::from(*o) * f64::from(*w))
+            .sum::<f64>()
+    };
+    let step = 1e-3;
+    let slope = (value(step) - value(-step)) / (2.0 * f64::from(step));
+    let along: f64 = found[1..]
+        .iter()
+        .zip(501..)
+        .map(|(g, seed)| {
+            let direction = numbers(g.len(), seed);
+            g.iter()
+                .zip(direction)
+                .map(|(g, d)| f64::from(*g) * f64::from(d))
+                .sum::<f64>()
+        })
+        .sum();
+    assert!(
+        (slope - along).abs() < 2e-2 * slope.abs().max(1.0),
+        "{slope} and {along}"
+    );
+}
+
+/// Without dropout of the hidden units, only whole outputs are dropped: they equal the residual.
+#[test]
+fn hidden_units_are_dropped_only_if_asked() {
+    let (rows, width, inner) = (40, 8, 30);
+    let shapes = [
+        vec![rows, width],
+        vec![width],
+        vec![width],
+        vec![width, inner],
+        vec![inner],
+        vec![inner, width],
+        vec![width],
+    ];
+    let run = |hidden_dropout: bool, p: f32| {
+        let mut inputs = (shapes.iter().zip(1..)).map(|(shape, seed)| leaf(shape, seed));
+        let first = inputs.next().unwrap();
+        let parameters = feed_forward_parameters(&mut inputs);
+        let mode = SublayerMode {
+            dropout: Dropout { p, seed: 5 },
+            precision: Precision::F32,
+        };
+        let hidden = Hidden {
+            activation: Activation::Gelu,
+            dropout: hidden_dropout,
+        };
+        let out = Ad::feed_forward(first.clone(), parameters, hidden, mode);
+        let [out, x] = [out, first].map(|t| values(t.into_primitive()));
+        let added: Vec<f32> = out.iter().zip(&x).map(|(o, x)| o - x).collect();
+        added
+    };
+    let whole = run(true, 0.0);
+    // Each element that is kept is the whole one, scaled.
+    let kept_whole = |dropped: &[f32]| {
+        let pairs = dropped.iter().zip(&whole).filter(|(d, _)| **d != 0.0);
+        pairs.clone().count() > 100 && pairs.clone().all(|(d, w)| (d * 0.7 - w).abs() < 1e-4)
+    };
+    let output_only = run(false, 0.3);
+    assert!(output_only.contains(&0.0));
+    assert!(kept_whole(&output_only));
+    assert!(!kept_whole(&run(true, 0.3)));
 }

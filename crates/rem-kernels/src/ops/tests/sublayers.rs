@@ -7,13 +7,14 @@ use crate::backend::flex::FlexTensor;
 use crate::cpu::dropout::Dropout;
 use crate::ops::SublayerMode;
 use crate::ops::attention::{self, AttentionOps, AttentionParameters, AttentionSizes};
-use crate::ops::dropout::DropoutOps;
 use crate::ops::feed_forward::{self, FeedForwardOps, FeedForwardParameters, Hidden};
 use crate::ops::retention::{
     self, InitialState, RetentionOps, RetentionParameters, RetentionSizes, RetentionTables,
 };
 
-fn feed_forward_parameters(x: &mut impl Iterator<Item = Tensor>) -> FeedForwardParameters<Ad> {
+pub(super) fn feed_forward_parameters(
+    x: &mut impl Iterator<Item = Tensor>,
+) -> FeedForwardParameters<Ad> {
     let mut next = || x.next().unwrap();
     FeedForwardParameters {
         gamma: next(),
@@ -78,7 +79,7 @@ fn feed_forward_matches_the_reference() {
 }
 
 /// Tables like the model's, with arbitrary angles.
-fn tables(sizes: RetentionSizes, dim: usize) -> RetentionTables<Ad> {
+pub(super) fn tables(sizes: RetentionSizes, dim: usize) -> RetentionTables<Ad> {
     let rows = sizes.tokens + sizes.predicted * sizes.block_tokens;
     let angles: Vec<f32> = (0..rows * dim)
         .map(|i| (i / dim) as f32 / (1 + i % dim / 2) as f32)
@@ -106,7 +107,7 @@ fn tables(sizes: RetentionSizes, dim: usize) -> RetentionTables<Ad> {
     }
 }
 
-fn retention_parameters<B: Backend>(
+pub(super) fn retention_parameters<B: Backend>(
     x: &mut impl Iterator<Item = FloatTensor<B>>,
 ) -> RetentionParameters<B> {
     let mut next = || x.next().unwrap();
@@ -126,7 +127,7 @@ fn retention_parameters<B: Backend>(
     }
 }
 
-fn retention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
+pub(super) fn retention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
     let mut shapes = vec![vec![rows, width], vec![width], vec![width]];
     for _ in 0..5 {
         shapes.extend([vec![width, width], vec![width]]);
@@ -134,7 +135,7 @@ fn retention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
     shapes
 }
 
-const SIZES: [RetentionSizes; 3] = [
+pub(super) const SIZES: [RetentionSizes; 3] = [
     RetentionSizes {
         batch: 2,
         heads: 2,
@@ -285,7 +286,9 @@ fn shared_prediction_blocks_equal_copies_of_them() {
     }
 }
 
-fn attention_parameters(x: &mut impl Iterator<Item = Tensor>) -> AttentionParameters<Ad> {
+pub(super) fn attention_parameters(
+    x: &mut impl Iterator<Item = Tensor>,
+) -> AttentionParameters<Ad> {
     let mut next = || x.next().unwrap();
     AttentionParameters {
         gamma: next(),
@@ -301,7 +304,7 @@ fn attention_parameters(x: &mut impl Iterator<Item = Tensor>) -> AttentionParame
     }
 }
 
-fn attention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
+pub(super) fn attention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
     let mut shapes = vec![vec![rows, width], vec![width], vec![width]];
     for _ in 0..4 {
         shapes.extend([vec![width, width], vec![width]]);
@@ -355,7 +358,7 @@ fn attention_matches_the_reference() {
     }
 }
 
-fn attention_inputs(
+pub(super) fn attention_inputs(
     rows: usize,
     width: usize,
     seed: u64,
@@ -426,219 +429,4 @@ fn cached_attention_matches_the_reference() {
         tuned = updated;
         past += tokens;
     }
-}
-
-#[test]
-fn backward_applies_the_dropout_masks_of_the_forward_pass() {
-    for hidden_dropout in [true, false] {
-        assert_gradients_with_dropout(hidden_dropout);
-    }
-}
-
-/// Compares the slope of the output along a direction with the gradient.
-fn assert_gradients_with_dropout(hidden_dropout: bool) {
-    let (width, inner, sizes) = (12, 20, SIZES[0]);
-    let rows = sizes.batch * (sizes.tokens + sizes.predicted * sizes.block_tokens);
-    let mode = SublayerMode {
-        dropout: Dropout { p: 0.3, seed: 5 },
-        precision: Precision::F32,
-    };
-    let mut shapes = retention_shapes(rows, width);
-    shapes.extend([
-        vec![width],
-        vec![width],
-        vec![width, inner],
-        vec![inner],
-        vec![inner, width],
-        vec![width],
-    ]);
-    // An attention sublayer follows; its first input is the output so far.
-    shapes.extend(attention_shapes(rows, width).into_iter().skip(1));
-    let run = |inputs: Vec<Tensor>| {
-        let mut x = inputs.into_iter();
-        let first = x.next().unwrap();
-        let p = retention_parameters::<Ad>(&mut x);
-        let first = Ad::dropout(first, mode.dropout.fold_in(9));
-        let y = Ad::retention(first, p, tables(sizes, 6), sizes, mode);
-        let p = feed_forward_parameters(&mut x);
-        let hidden = Hidden {
-            activation: Activation::Silu,
-            dropout: hidden_dropout,
-        };
-        let y = Ad::feed_forward(y, p, hidden, mode);
-        let sizes = AttentionSizes { batch: 1, heads: 2 };
-        Ad::attention(y, attention_parameters(&mut x), sizes, mode)
-    };
-    let found = outputs_and_gradients(&shapes, run);
-    let weights = numbers(rows * width, 99);
-    let value = |step: f32| {
-        let moved = shapes.iter().zip(1..).map(|(shape, seed)| {
-            let count = shape.iter().product();
-            let direction = numbers(count, 500 + seed);
-            let moved = numbers(count, seed)
-                .iter()
-                .zip(direction)
-                .map(|(x, d)| x + step * d)
-                .collect();
-            Tensor::new(FloatTensor::<Flex>::from_data(TensorData::new::<f32, _>(
-                moved,
-                shape.to_vec(),
-            )))
-        });
-        let out = values(run(moved.collect()).into_primitive());
-        out.iter()
-            .zip(&weights)
-            .map(|(o, w)| f64::from(*o) * f64::from(*w))
-            .sum::<f64>()
-    };
-    let step = 1e-3;
-    let slope = (value(step) - value(-step)) / (2.0 * f64::from(step));
-    let along: f64 = found[1..]
-        .iter()
-        .zip(501..)
-        .map(|(g, seed)| {
-            let direction = numbers(g.len(), seed);
-            g.iter()
-                .zip(direction)
-                .map(|(g, d)| f64::from(*g) * f64::from(d))
-                .sum::<f64>()
-        })
-        .sum();
-    assert!(
-        (slope - along).abs() < 2e-2 * slope.abs().max(1.0),
-        "{slope} and {along}"
-    );
-}
-
-/// Without dropout of the hidden units, only whole outputs are dropped: they equal the residual.
-#[test]
-fn hidden_units_are_dropped_only_if_asked() {
-    let (rows, width, inner) = (40, 8, 30);
-    let shapes = [
-        vec![rows, width],
-        vec![width],
-        vec![width],
-        vec![width, inner],
-        vec![inner],
-        vec![inner, width],
-        vec![width],
-    ];
-    let run = |hidden_dropout: bool, p: f32| {
-        let mut inputs = (shapes.iter().zip(1..)).map(|(shape, seed)| leaf(shape, seed));
-        let first = inputs.next().unwrap();
-        let parameters = feed_forward_parameters(&mut inputs);
-        let mode = SublayerMode {
-            dropout: Dropout { p, seed: 5 },
-            precision: Precision::F32,
-        };
-        let hidden = Hidden {
-            activation: Activation::Gelu,
-            dropout: hidden_dropout,
-        };
-        let out = Ad::feed_forward(first.clone(), parameters, hidden, mode);
-        let [out, x] = [out, first].map(|t| values(t.into_primitive()));
-        let added: Vec<f32> = out.iter().zip(&x).map(|(o, x)| o - x).collect();
-        added
-    };
-    let whole = run(true, 0.0);
-    // Each element that is kept is the whole one, scaled.
-    let kept_whole = |dropped: &[f32]| {
-        let pairs = dropped.iter().zip(&whole).filter(|(d, _)| **d != 0.0);
-        pairs.clone().count() > 100 && pairs.clone().all(|(d, w)| (d * 0.7 - w).abs() < 1e-4)
-    };
-    let output_only = run(false, 0.3);
-    assert!(output_only.contains(&0.0));
-    assert!(kept_whole(&output_only));
-    assert!(!kept_whole(&run(true, 0.3)));
-}
-
-/// Panics unless the norm of the difference is within `tolerance` of the norm.
-fn assert_norms_close(found: FlexTensor, expected: FlexTensor, tolerance: f32, what: &str) {
-    let (found, expected) = (values(found), values(expected));
-    let norm = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
-    let apart = norm(&mut found.iter().zip(&expected).map(|(a, b)| a - b));
-    let size = norm(&mut expected.iter().copied());
-    assert!(apart <= tolerance * size, "{what}: {apart} of {size}");
-}
-
-/// Blocks, single tokens and predictions from a state, and attention over a cache. Rounding to bfloat16 would be off by
-/// about 4e-3.
-#[test]
-fn imagination_rounds_as_the_reference() {
-    let (batch, heads, dim) = (3, 2, 6);
-    let width = heads * dim;
-    let mode = SublayerMode {
-        dropout: Dropout::NONE,
-        precision: Precision::Mixed,
-    };
-    let sizes = |tokens: usize, predicted: usize| RetentionSizes {
-        batch,
-        heads,
-        tokens,
-        chunk: tokens.max(1),
-        first_predicted: 0,
-        predicted,
-        block_tokens: 5 * predicted,
-        shared: false,
-        last_only: false,
-    };
-    let leaves = |rows: usize| retention_shapes(rows, width).into_iter().zip(1..);
-    let inputs = |rows: usize| leaves(rows).map(|(shape, seed)| leaf(&shape, seed));
-    let flex = |x: Tensor| x.into_primitive();
-    let parameters = || {
-        let p = retention_parameters::<Ad>(&mut inputs(1).skip(1));
-        RetentionParameters::<Flex> {
-            gamma: flex(p.gamma),
-            beta: flex(p.beta),
-            query_weight: flex(p.query_weight),
-            query_bias: flex(p.query_bias),
-            key_weight: flex(p.key_weight),
-            key_bias: flex(p.key_bias),
-            value_weight: flex(p.value_weight),
-            value_bias: flex(p.value_bias),
-            gate_weight: flex(p.gate_weight),
-            gate_bias: flex(p.gate_bias),
-            out_weight: flex(p.out_weight),
-            out_bias: flex(p.out_bias),
-        }
-    };
-    let state = || flex(leaf(&[batch, heads, dim, dim], 70));
-    let flex_tables = |s: RetentionSizes| {
-        let t = tables(s, dim);
-        RetentionTables::<Flex> {
-            cos: flex(t.cos),
-            sin: flex(t.sin),
-            mask: flex(t.mask),
-            powers: flex(t.powers),
-        }
-    };
-    for tokens in [6, 1] {
-        let s = sizes(tokens, 0);
-        let x = || flex(inputs(batch * tokens).next().unwrap());
-        let start = retention::InitialState::Given(state());
-        let (y, last) =
-            Flex::retention_update_state(x(), parameters(), flex_tables(s), start, s, mode);
-        let (expected, expected_last) =
-            retention::reference::<Flex>(x(), parameters(), flex_tables(s), Some(state()), s, mode);
-        assert_norms_close(y, expected, 3e-4, &format!("{tokens} tokens"));
-        let what = format!("the state after {tokens} tokens");
-        assert_norms_close(last, expected_last.unwrap(), 3e-4, &what);
-    }
-    let s = sizes(0, 1);
-    let x = || flex(inputs(batch * 5).next().unwrap());
-    let y = Flex::retention_predict(x(), parameters(), flex_tables(s), state(), s, mode);
-    let expected =
-        retention::reference::<Flex>(x(), parameters(), flex_tables(s), Some(state()), s, mode);
-    assert_norms_close(y, expected.0, 3e-4, "predictions");
-
-    let sizes = AttentionSizes { batch, heads };
-    let cache = || {
-        let shape = [batch, heads, 2, crate::cache_capacity(7), dim];
-        FlexTensor::from_data(TensorData::new(vec![0f32; shape.iter().product()], shape))
-    };
-    let (x, p) = attention_inputs(batch * 7, width, 100);
-    let (y, _) = Flex::attention_cached(x, p, cache(), sizes, 0, mode);
-    let (x, p) = attention_inputs(batch * 7, width, 100);
-    let (expected, _) = attention::reference_cached::<Flex>(x, p, cache(), sizes, 0, mode);
-    assert_norms_close(y, expected, 3e-4, "attention over a cache");
 }
