@@ -68,7 +68,7 @@ fn both_precisions_and_the_portable_kernels_pass_the_self_test() {
 
 #[test]
 fn training_time_of_a_long_run_is_estimated() {
-    let (_temp, mut command) = doctor("--preset debug --set train.epochs=10000000");
+    let (_temp, mut command) = doctor("--preset debug --set train.epochs=1000000000");
     let output = succeeds(&mut command);
     let time = line(&output, "time");
     for part in ["about", "days (tokenizer", "world model", "controller"] {

@@ -14,7 +14,7 @@ const ESTIMATE: &str = "estimated training time: ";
 fn long_run(dir: &Path) -> std::process::Command {
     debug_run(
         dir,
-        "--set train.epochs=10000000 --set collect.epochs=2 --set evaluate.every=0",
+        "--set train.epochs=1000000000 --set collect.epochs=2 --set evaluate.every=0",
     )
 }
 
