@@ -46,10 +46,10 @@ Example:
         /// Run directory to create
         #[arg(long, value_name = "DIR")]
         run_dir: PathBuf,
-        /// The world model's embeddings of observation tokens: the tokenizer's codes, or separate ones of its own
+        /// The world model's embeddings of observation tokens: the tokenizer's codes, or a separate table
         ///
-        /// The file does not tell. By default the agent must use the tokenizer's codes: separate embeddings are recognized
-        /// by their values, unless they were hardly trained, and refused.
+        /// Not recorded in the file. By default the agent must use the tokenizer's codes: trained separate embeddings are
+        /// detected by their values and rejected.
         #[arg(long, value_name = "KIND")]
         embeddings: Option<EmbeddingsArg>,
     },
@@ -60,7 +60,7 @@ Example:
 pub enum EmbeddingsArg {
     /// The tokenizer's codes
     Tokenizer,
-    /// A table of the world model's own
+    /// A separate table in the world model
     Own,
 }
 

@@ -40,7 +40,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
     /// Resume the run in this directory, with its own config
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "game", "set", "seed", "device", "threads", "run_dir"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "game", "set", "seed", "device", "threads", "sticky", "run_dir"])]
     resume: Option<PathBuf>,
     /// Resume from the checkpoint of this epoch instead of the last one; later checkpoints are deleted
     #[arg(long, value_name = "N", requires = "resume")]

@@ -1,4 +1,5 @@
-//! Every command in docs/reproduce.md parses, every file that it names exists, and its tables are those of `rem report`.
+//! Every command in docs/reproduce.md, the README and the guides parses, every file that they name exists, and the tables
+//! of docs/reproduce.md are those of `rem report`.
 
 mod support;
 
@@ -52,9 +53,9 @@ fn commands(page: &str) -> Vec<Vec<String>> {
     words.filter(is_command).collect()
 }
 
-/// What is wrong with a page.
-fn problems(page: &str) -> Vec<String> {
-    let mut problems: Vec<String> = missing_files(page);
+/// What is wrong with a page in the folder `dir`.
+fn problems(page: &str, dir: &str) -> Vec<String> {
+    let mut problems: Vec<String> = missing_files(page, dir);
     let mut checked = BTreeSet::new();
     for words in commands(page) {
         if checked.insert(words.clone()) {
@@ -80,7 +81,7 @@ fn error_of(command: &mut Command) -> Option<String> {
 /// the config must load.
 fn rem_problem(words: &[String]) -> Option<String> {
     error_of(rem().args(words).arg("--help")).or_else(|| {
-        let config = config_of(words)?;
+        let config = config_of(words).filter(|words| !words.iter().any(is_placeholder))?;
         error_of(rem().arg("config").args(config))
     })
 }
@@ -105,8 +106,20 @@ fn config_of(words: &[String]) -> Option<Vec<String>> {
     Some(config)
 }
 
-/// The tests that `cargo test --test NAME` names must exist.
+/// Whether a word stands for something, such as `PRESET` or `env.game=GAME`.
+fn is_placeholder(word: &String) -> bool {
+    let value = word.rsplit(['=', ',']).next().unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_uppercase() || c == '_';
+    value.contains('…') || (value.len() > 1 && value.chars().all(is_name))
+}
+
+/// The tests that `cargo test --test NAME` names must exist, and so must what `cargo run` passes to `rem`.
 fn cargo_problem(words: &[String]) -> Option<String> {
+    if words[1] == "run" && !words.contains(&"--example".to_string()) {
+        let rem_words = words.iter().position(|word| word == "--")? + 1;
+        let rem_words = Some(&words[rem_words..]).filter(|words| !words.is_empty())?;
+        return rem_problem(rem_words);
+    }
     let position = words.iter().position(|word| word == "--test")?;
     let name = words.get(position + 1)?;
     let crates = fs::read_dir(root().join("crates")).unwrap();
@@ -151,7 +164,7 @@ fn script_problem(script: &str, words: &[String]) -> Option<String> {
 }
 
 /// Targets of links and paths in code that do not exist.
-fn missing_files(page: &str) -> Vec<String> {
+fn missing_files(page: &str, dir: &str) -> Vec<String> {
     let mut missing = Vec::new();
     for link in page.split("](").skip(1) {
         let target = link.split(')').next().unwrap_or_default();
@@ -159,7 +172,7 @@ fn missing_files(page: &str) -> Vec<String> {
         if target.starts_with("http") {
             continue;
         }
-        if !root().join("docs").join(file).exists() {
+        if !root().join(dir).join(file).exists() {
             missing.push(format!("link to {file}: no such file"));
         }
         if file.is_empty() && !headings(page).contains(&heading.to_string()) {
@@ -191,8 +204,33 @@ fn every_command_parses_and_every_file_exists() {
     let page = read(PAGE);
     let commands = commands(&page);
     assert!(commands.len() >= 40, "{} commands", commands.len());
-    let problems = problems(&page);
+    let problems = problems(&page, "docs");
     assert!(problems.is_empty(), "{PAGE}:\n{}", problems.join("\n"));
+}
+
+/// What the guides name and nobody has: names to be chosen, and a command of builds with the feature `atari`.
+const NOT_THERE: [&str; 4] = ["NAME", "COMMAND", "mygame", "rem bench emulation"];
+
+#[test]
+fn commands_and_links_of_readme_and_guides_are_right() {
+    let guides = fs::read_dir(root().join("docs/guide")).unwrap();
+    let mut pages: Vec<(String, &str)> = (guides.map(|entry| entry.unwrap().file_name()))
+        .map(|name| {
+            (
+                format!("docs/guide/{}", name.to_str().unwrap()),
+                "docs/guide",
+            )
+        })
+        .collect();
+    pages.extend([("README.md".into(), "."), ("CONTRIBUTING.md".into(), ".")]);
+    pages.sort();
+    let mut found = Vec::new();
+    for (page, dir) in pages {
+        let mut problems = problems(&read(&page), dir);
+        problems.retain(|problem| !NOT_THERE.iter().any(|name| problem.contains(name)));
+        found.extend(problems.iter().map(|problem| format!("{page}: {problem}")));
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 /// The check finds what it looks for.
@@ -205,6 +243,10 @@ fn wrong_commands_and_files_are_found() {
         ("```sh\nrem train --preset quikc   # comment\n```", "quikc"),
         ("`rem train --set world_model.layer=3`", "world_model.layer"),
         ("`rem config no-such-preset`", "no-such-preset"),
+        (
+            "`cargo run --release -- train --preset no-such-preset`",
+            "no-such-preset",
+        ),
         ("`cargo test --release --test no_such_test`", "no_such_test"),
         ("`scripts/no-such-script`", "no such script"),
         (
@@ -219,13 +261,13 @@ fn wrong_commands_and_files_are_found() {
         ("[a link](#no-such-heading)", "#no-such-heading"),
         ("`configs/no-such.toml`", "configs/no-such.toml"),
     ] {
-        let found = problems(page);
+        let found = problems(page, "docs");
         assert!(!found.is_empty(), "nothing found in {page}");
         let named = found.iter().any(|text| text.contains(problem));
         assert!(named, "{page}: {found:?}");
     }
     let fine = "## A heading\n`rem train --preset debug --game catch --set seed=3` [a](#a-heading) [b](README.md)";
-    assert_eq!(problems(fine), [""; 0]);
+    assert_eq!(problems(fine, "docs"), [""; 0]);
 }
 
 #[test]

@@ -13,7 +13,8 @@ const PRESET: &str = include_str!("../../../configs/atari100k.toml");
 /// Settings of single games, with any preset.
 const GAMES: &str = include_str!("../../../configs/games.toml");
 
-/// Keys, or sections of keys, that `protocol.json` has too, or that do not affect what a run learns.
+/// Keys, or sections of keys, that `protocol.json` has too, that name the machine, the seed or the number type, or that do
+/// not affect what a run learns.
 const EXEMPT: [&str; 9] = [
     "format",
     "seed",

@@ -51,7 +51,7 @@ pub struct ImaginationArgs {
     #[arg(long, default_value = "paper")]
     scale: Scale,
     /// Also write a page with the table and an SVG with the figure; text above `<!-- measured -->` is kept
-    #[arg(long, alias = "page", value_name = "FILE.md")]
+    #[arg(long, value_name = "FILE.md")]
     out: Option<PathBuf>,
     #[command(flatten)]
     machine: Machine,

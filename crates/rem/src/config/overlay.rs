@@ -77,16 +77,11 @@ fn parsed(name: &str) -> Result<Table> {
     Ok(text.parse().expect("presets are valid TOML (tested)"))
 }
 
-/// Merges `above` into `base`, table by table. A table of another variant replaces that of the base.
+/// Merges `above` into `base`, table by table. [`complete_variants`] then removes the keys of variants that are not chosen.
 pub(super) fn merge(base: &mut Table, above: Table) {
     for (key, value) in above {
         match (base.get_mut(&key), value) {
-            (Some(Value::Table(base)), Value::Table(above)) => {
-                if above.get(TYPE).is_some_and(|t| base.get(TYPE) != Some(t)) {
-                    base.clear();
-                }
-                merge(base, above);
-            }
+            (Some(Value::Table(base)), Value::Table(above)) => merge(base, above),
             (_, value) => {
                 base.insert(key, value);
             }
@@ -94,27 +89,51 @@ pub(super) fn merge(base: &mut Table, above: Table) {
     }
 }
 
-/// Fills in the defaults of the chosen variants.
+/// Fills in the defaults of the chosen variants, and removes keys that only other variants have. A variant keeps the keys
+/// that it shares with the one chosen before: No POP has the decay rates of the POP network that it replaces.
 pub(super) fn complete_variants(table: &mut Table) {
-    complete::<Encoder>(table, &["tokenizer", "encoder"]);
-    complete::<Decay>(table, &["world_model", "architecture", "decay"]);
-    complete::<Architecture>(table, &["world_model", "architecture"]);
-    complete::<ControllerInputs>(table, &["actor_critic", "inputs"]);
+    complete::<Encoder>(table, &["tokenizer", "encoder"], ENCODERS);
+    complete::<Architecture>(table, &["world_model", "architecture"], ARCHITECTURES);
+    complete::<Decay>(table, &["world_model", "architecture", "decay"], DECAYS);
+    complete::<ControllerInputs>(table, &["actor_critic", "inputs"], INPUTS);
 }
 
-/// Leaves an invalid table unchanged; deserializing the config reports it.
-fn complete<T: Serialize + DeserializeOwned>(table: &mut Table, path: &[&str]) {
+/// Names of the variants.
+pub(super) const ENCODERS: &[&str] = &["cnn", "whitened_patches"];
+pub(super) const ARCHITECTURES: &[&str] = &["pop", "retnet", "transformer"];
+pub(super) const DECAYS: &[&str] = &["log_spaced", "powers_of_two"];
+pub(super) const INPUTS: &[&str] = &["codes_and_actions", "codes", "pixels"];
+
+/// Completes the table at `path`, of a type with the variants `names`. Leaves an invalid table unchanged; deserializing
+/// the config reports it.
+fn complete<T: Serialize + DeserializeOwned>(table: &mut Table, path: &[&str], names: &[&str]) {
     let [first, rest @ ..] = path else { return };
     match (table.get_mut(*first), rest) {
-        (Some(value), []) => {
-            let variant: std::result::Result<T, _> = value.clone().try_into();
-            if let Some(complete) = variant.ok().and_then(|v| Value::try_from(v).ok()) {
-                *value = complete;
+        (Some(Value::Table(variant)), []) => {
+            let chosen = variant.get(TYPE).and_then(Value::as_str);
+            if let Some(own) = chosen.and_then(default_of::<T>) {
+                let all: Vec<Table> = names.iter().copied().filter_map(default_of::<T>).collect();
+                let foreign =
+                    |key: &str| !own.contains_key(key) && all.iter().any(|t| t.contains_key(key));
+                variant.retain(|key, _| !foreign(key));
+            }
+            if let Some(complete) = completed::<T>(variant.clone()) {
+                *variant = complete;
             }
         }
-        (Some(Value::Table(inner)), rest) => complete::<T>(inner, rest),
+        (Some(Value::Table(inner)), rest) => complete::<T>(inner, rest, names),
         _ => {}
     }
+}
+
+/// The variant `name` with every key at its default.
+fn default_of<T: Serialize + DeserializeOwned>(name: &str) -> Option<Table> {
+    completed::<T>(Table::from_iter([(TYPE.into(), name.into())]))
+}
+
+fn completed<T: Serialize + DeserializeOwned>(variant: Table) -> Option<Table> {
+    let value: T = variant.try_into().ok()?;
+    Table::try_from(value).ok()
 }
 
 /// Applies `a.b.c=value`; the key must exist. A variant is chosen by `a.b=name` or `a.b.type=name`.
@@ -153,12 +172,9 @@ pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
     Ok(())
 }
 
-/// Sets the variant of a table. Removes the keys of another variant.
+/// Sets the variant of a table.
 fn choose(variant: &mut Table, name: &str) {
-    if variant.get(TYPE).and_then(Value::as_str) != Some(name) {
-        variant.clear();
-        variant.insert(TYPE.into(), name.into());
-    }
+    variant.insert(TYPE.into(), name.into());
 }
 
 /// The error for a key that is missing from `table`, the section at `parents`.

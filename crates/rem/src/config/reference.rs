@@ -155,6 +155,10 @@ fn collect(root: &Json, schema: &Json, path: &str, variant: &str, keys: &mut Vec
 /// Adds a key; one that several variants share gets the names of all.
 fn push(keys: &mut Vec<Key>, path: String, kind: &str, about: &str, choices: &str, variant: &str) {
     if let Some(key) = keys.iter_mut().find(|key| key.path == path) {
+        let (marks, _) = key.description.split_once("): ").unwrap_or_default();
+        if marks.contains(&format!("`{variant}`")) {
+            return;
+        }
         let marked = format!("`, `{variant}`): ");
         key.description = key.description.replacen("`): ", &marked, 1);
         return;
@@ -190,6 +194,10 @@ fn choices(schema: &Json) -> Option<(String, String)> {
 }
 
 fn kind(schema: &Json) -> String {
+    // A type that is read from several types of TOML values names them itself.
+    if let Some(types) = schema["x-types"].as_str() {
+        return types.replace('|', "\\|");
+    }
     match schema["type"].as_str() {
         Some("array") => {
             let count = schema["minItems"].as_u64().unwrap_or_default();

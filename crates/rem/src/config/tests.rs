@@ -139,20 +139,88 @@ fn settings_of_another_variant_are_unknown_keys() {
 }
 
 #[test]
-fn a_chosen_variant_has_its_defaults() {
-    let set = [
-        "world_model.architecture.rope_theta=100".to_string(),
-        "world_model.architecture=retnet".into(),
-    ];
-    let config = Config::load("quick", &set).unwrap();
-    assert_eq!(config.world_model.architecture, Architecture::retnet());
-    // Choosing the present variant changes nothing.
-    let set = [set[0].clone(), "world_model.architecture=pop".into()];
-    let config = Config::load("quick", &set).unwrap();
-    assert_eq!(
-        config.world_model.architecture.retention().unwrap().1,
-        100.0
-    );
+fn a_chosen_variant_keeps_the_keys_that_it_shares() {
+    let of = |set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
+        Config::load("quick", &set)
+            .unwrap()
+            .world_model
+            .architecture
+    };
+    let theta = "world_model.architecture.rope_theta=100";
+    for network in ["pop", "retnet"] {
+        let network = format!("world_model.architecture={network}");
+        assert_eq!(of(&[theta, &network]).retention().unwrap().1, 100.0);
+    }
+    // A key that another variant has is gone; chosen again, it has its default.
+    let [pop, transformer] =
+        ["pop", "transformer"].map(|n| format!("world_model.architecture={n}"));
+    assert_eq!(of(&[theta, &transformer]), Architecture::Transformer {});
+    assert_eq!(of(&[theta, &transformer, &pop]), of(&[]));
+    let decays =
+        ["powers_of_two", "log_spaced"].map(|d| format!("world_model.architecture.decay={d}"));
+    let timescales = "world_model.architecture.decay.timescales=[16,128]";
+    assert_eq!(of(&[timescales, &decays[0], &decays[1]]), of(&[]));
+}
+
+/// `rem train --preset BASE,ablation-…` for every base, and for every game with settings of its own.
+#[test]
+fn every_ablation_loads_on_every_base() {
+    let names = PRESETS.iter().map(|(name, _)| *name);
+    let (ablations, bases): (Vec<_>, Vec<_>) = names.partition(|n| n.starts_with("ablation-"));
+    for base in bases {
+        for game in ["catch", "boxing", "breakout", "pong", "freeway"] {
+            for ablation in &ablations {
+                let set = [format!("env.game={game}")];
+                let error = Config::load(&format!("{base},{ablation}"), &set).err();
+                // The Transformer's window is a segment; the text's rollouts are longer.
+                let too_long = (base, *ablation) == ("paper-text", "ablation-iris");
+                let error = error.map(|error| error.to_string()).unwrap_or_default();
+                let expected = if too_long {
+                    "`actor_critic.rollout_length = horizon`"
+                } else {
+                    ""
+                };
+                assert!(
+                    error.starts_with(expected) && error.is_empty() != too_long,
+                    "{base},{ablation} on {game}: {error}"
+                );
+            }
+        }
+    }
+}
+
+/// No POP replaces the network and nothing else, whatever the preset says about retention.
+#[test]
+fn ablation_no_pop_only_swaps_the_network() {
+    for preset in ["atari100k", "paper-text", "quick", "atari-laptop"] {
+        let set = ["env.game=breakout".to_string()];
+        let rem = Config::load(preset, &set).unwrap();
+        let mut no_pop = Config::load(&format!("{preset},ablation-no-pop"), &set).unwrap();
+        let (ours, theirs) = (&rem.world_model, &mut no_pop.world_model);
+        assert_eq!(
+            ours.architecture.retention(),
+            theirs.architecture.retention()
+        );
+        assert!(matches!(theirs.architecture, Architecture::Retnet { .. }));
+        theirs.architecture = ours.architecture;
+        assert_eq!(rem, no_pop, "{preset}");
+    }
+}
+
+#[test]
+fn the_overlay_knows_every_variant() {
+    fn names<T: schemars::JsonSchema>() -> Vec<String> {
+        let schema = serde_json::to_value(schemars::schema_for!(T)).unwrap();
+        let variants = schema["oneOf"].as_array().unwrap();
+        let name =
+            |v: &serde_json::Value| v["properties"]["type"]["const"].as_str().map(str::to_owned);
+        variants.iter().map(|v| name(v).unwrap()).collect()
+    }
+    assert_eq!(names::<Encoder>(), overlay::ENCODERS);
+    assert_eq!(names::<Architecture>(), overlay::ARCHITECTURES);
+    assert_eq!(names::<Decay>(), overlay::DECAYS);
+    assert_eq!(names::<ControllerInputs>(), overlay::INPUTS);
 }
 
 #[test]

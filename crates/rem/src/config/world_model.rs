@@ -27,7 +27,7 @@ pub struct WorldModel {
     /// c: observations before the first predicted one.
     pub context: usize,
     /// First observation of a segment with a loss; 0 means the one after the context, `every_step` all of them (paper).
-    #[cfg_attr(test, schemars(with = "usize"))]
+    #[cfg_attr(test, schemars(with = "usize", extend("x-types" = "integer | `every_step`")))]
     pub loss_start: LossStart,
     /// Activation of the feed-forward sublayer.
     pub activation: Activation,

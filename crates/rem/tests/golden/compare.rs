@@ -17,7 +17,7 @@ pub struct Tolerance {
     /// For gradients through vector quantization, a ReLU or the norm of retention outputs.
     pub rough_gradients: f32,
     /// For the global gradient norm.
-    pub gradient_norm: f32,
+    pub grad_norm: f32,
     /// Absolute tolerance per element, added to the relative one.
     near_zero: f32,
     /// Fraction of tokens that must be equal.
@@ -39,7 +39,7 @@ const F32: Tolerance = Tolerance {
     losses: 1e-4,
     gradients: 1e-3,
     rough_gradients: 1e-3,
-    gradient_norm: 1e-4,
+    grad_norm: 1e-4,
     near_zero: 1e-5,
     same_tokens: 1.0,
 };
@@ -58,7 +58,7 @@ const MIXED: Tolerance = Tolerance {
     losses: 6e-3,
     gradients: 1.5e-2,
     rough_gradients: 2e-1,
-    gradient_norm: 4e-2,
+    grad_norm: 4e-2,
     near_zero: 1e-5,
     same_tokens: 0.95,
 };

@@ -85,7 +85,7 @@ fn losses_gradients_and_ten_steps(golden: &Golden) {
         let (next, norm) = optimizer.step(world_model, &total).unwrap();
         world_model = next;
         if step == 0 {
-            golden.check_scalars("wm.grad_norm", &[norm], tolerance.gradient_norm);
+            golden.check_scalars("wm.grad_norm", &[norm], tolerance.grad_norm);
         }
     }
     golden.check_scalars("wm.ten_losses", &ten, tolerance.losses);

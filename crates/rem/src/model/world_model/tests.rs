@@ -154,3 +154,28 @@ fn dropout_spares_embeddings_and_heads() {
     assert_eq!(values(all.ends), values(ends.unsqueeze_dim(0)));
     assert_ne!(values(forward(0.0).ends), values(forward(0.5).ends));
 }
+
+/// IRIS drops embeddings, too: with all of them dropped, every output is the final layer norm of zeros, its bias.
+#[test]
+fn dropout_of_a_transformer_includes_embeddings() {
+    let set = ["world_model.architecture=transformer".to_string()];
+    let config = Config::load("debug", &set).unwrap();
+    let sizes = WorldModelSizes {
+        tokens_per_obs: 4,
+        ..WorldModelSizes::of(&config, 2)
+    };
+    let device = Device::flex();
+    device.seed(1);
+    let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+    let codes = Tensor::ones([sizes.vocabulary, sizes.width], &device);
+    let steps = config.train.horizon;
+    let actions = Tensor::<2, Int>::zeros([1, steps], &device);
+    let tokens = Tensor::zeros([1, steps, 4], &device);
+    let outputs = |p: f32| -> Vec<f32> {
+        let dropout = Dropout { p, seed: 3 };
+        let forward = model.forward(&codes, tokens.clone(), actions.clone(), 0, dropout);
+        forward.action_outputs.try_into_vec_as().unwrap()
+    };
+    assert!(outputs(1.0 - 1e-7).iter().all(|x| *x == 0.0));
+    assert!(outputs(0.0).iter().any(|x| *x != 0.0));
+}
