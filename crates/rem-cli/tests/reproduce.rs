@@ -81,7 +81,8 @@ fn error_of(command: &mut Command) -> Option<String> {
 /// the config must load.
 fn rem_problem(words: &[String]) -> Option<String> {
     error_of(rem().args(words).arg("--help")).or_else(|| {
-        let config = config_of(words).filter(|words| !words.iter().any(is_placeholder))?;
+        let config =
+            config_of(words).filter(|words| !words.iter().any(|word| is_placeholder(word)))?;
         error_of(rem().arg("config").args(config))
     })
 }
@@ -107,7 +108,7 @@ fn config_of(words: &[String]) -> Option<Vec<String>> {
 }
 
 /// Whether a word stands for something, such as `PRESET` or `env.game=GAME`.
-fn is_placeholder(word: &String) -> bool {
+fn is_placeholder(word: &str) -> bool {
     let value = word.rsplit(['=', ',']).next().unwrap_or_default();
     let is_name = |c: char| c.is_ascii_uppercase() || c == '_';
     value.contains('…') || (value.len() > 1 && value.chars().all(is_name))

@@ -10,8 +10,7 @@ use std::borrow::Borrow;
 use std::io;
 use std::path::Path;
 
-use image::codecs::gif::{GifEncoder, Repeat};
-use image::{Delay, Frame, ImageResult, RgbaImage};
+use gif::{Encoder, EncodingError, Frame, Repeat};
 
 pub use canvas::Canvas;
 use canvas::{Color, FONT_SCALE, TEXT_HEIGHT, text_width};
@@ -62,30 +61,29 @@ pub(crate) fn gif(
     encode_gif(frames, delay_ms.max(20)).map_err(io::Error::other)
 }
 
-fn encode_gif(frames: impl Iterator<Item: Borrow<Canvas>>, delay_ms: u32) -> ImageResult<Vec<u8>> {
+fn encode_gif(
+    mut frames: impl Iterator<Item: Borrow<Canvas>>,
+    delay_ms: u32,
+) -> Result<Vec<u8>, EncodingError> {
     /// The palette is computed from every tenth pixel, which suffices for enlarged frames.
     const QUANTIZER_SPEED: i32 = 10;
-    let mut size = None;
-    let mut bytes = Vec::new();
-    let mut encoder = GifEncoder::new_with_speed(&mut bytes, QUANTIZER_SPEED);
+    let first = frames.next().expect("a first frame");
+    let size = |canvas: &Canvas| [canvas.width, canvas.height].map(|n| n as u16);
+    let [width, height] = size(first.borrow());
+    let mut encoder = Encoder::new(Vec::new(), width, height, &[])?;
     encoder.set_repeat(Repeat::Infinite)?;
-    for frame in frames {
-        let frame: &Canvas = frame.borrow();
-        let (width, height) = (frame.width, frame.height);
+    for canvas in std::iter::once(first).chain(frames) {
+        let canvas: &Canvas = canvas.borrow();
         assert_eq!(
-            (width, height),
-            *size.get_or_insert((width, height)),
+            size(canvas),
+            [width, height],
             "all frames of an animation have the same size"
         );
-        let pixels = frame.rgb.as_chunks::<3>().0;
-        let rgba = pixels.iter().flat_map(|&[r, g, b]| [r, g, b, 255]);
-        let image = RgbaImage::from_raw(width as u32, height as u32, rgba.collect())
-            .expect("a canvas holds width * height * 3 bytes");
-        let delay = Delay::from_numer_denom_ms(delay_ms, 1);
-        encoder.encode_frame(Frame::from_parts(image, 0, 0, delay))?;
+        let mut frame = Frame::from_rgb_speed(width, height, &canvas.rgb, QUANTIZER_SPEED);
+        frame.delay = (delay_ms / 10) as u16; // in hundredths of a second
+        encoder.write_frame(&frame)?;
     }
-    drop(encoder); // writes the trailer
-    Ok(bytes)
+    encoder.into_inner() // writes the trailer
 }
 
 /// Frames above their reconstructions, eight pairs per row.

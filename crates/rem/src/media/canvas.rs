@@ -1,9 +1,8 @@
 //! [`Canvas`]: an RGB image to draw frames and text on.
 
-use std::io::{self, Cursor};
+use std::io;
 use std::path::Path;
 
-use image::RgbImage;
 use rem_run::files::{failed, write_atomic};
 
 use super::font;
@@ -88,13 +87,16 @@ impl Canvas {
     /// # Errors
     /// If the file cannot be written.
     pub fn save_png(&self, path: &Path) -> io::Result<()> {
-        let mut bytes = Cursor::new(Vec::new());
-        let image = RgbImage::from_raw(self.width as u32, self.height as u32, self.rgb.clone());
-        let image = image.expect("a canvas holds width * height * 3 bytes");
-        image
-            .write_to(&mut bytes, image::ImageFormat::Png)
-            .map_err(|error| failed("write", path)(io::Error::other(error)))?;
-        write_atomic(path, bytes.get_ref())
+        let bytes = self.png().map_err(|e| failed("write", path)(e.into()))?;
+        write_atomic(path, &bytes)
+    }
+
+    fn png(&self) -> Result<Vec<u8>, png::EncodingError> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, self.width as u32, self.height as u32);
+        encoder.set_color(png::ColorType::Rgb);
+        encoder.write_header()?.write_image_data(&self.rgb)?;
+        Ok(bytes)
     }
 }
 

@@ -25,7 +25,7 @@ fn count(canvas: &Canvas, color: Color) -> usize {
 fn read_gif(path: &Path) -> Vec<(RgbImage, u32)> {
     let decoder = GifDecoder::new(BufReader::new(File::open(path).unwrap())).unwrap();
     let frames = decoder.into_frames().collect_frames().unwrap();
-    let convert = |frame: Frame| {
+    let convert = |frame: image::Frame| {
         let (delay, _) = frame.delay().numer_denom_ms();
         let image = image::DynamicImage::from(frame.into_buffer()).to_rgb8();
         (image, delay)
