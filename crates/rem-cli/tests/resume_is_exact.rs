@@ -30,7 +30,7 @@ fn exact_after_two_kills_within_epochs() {
     assert_same(&reproducible_files(&dir), &whole);
 }
 
-/// Every tokenizer, imagination mode and controller of the paper's ablations.
+/// Every tokenizer, imagination mode and controller of the paper's ablations, and every setting with a state of its own.
 #[test]
 fn exact_in_every_mode() {
     let modes = [
@@ -41,6 +41,10 @@ fn exact_in_every_mode() {
         "--set world_model.architecture=transformer --set world_model.embeddings=own",
         "--set actor_critic.inputs=codes",
         "--set actor_critic.inputs=pixels",
+        // A window that is full, and one that is not.
+        "--set actor_critic.return_scaling=quantile_range --set actor_critic.return_scaling.window=3 \
+         --set actor_critic.return_scaling.floor=0.001",
+        "--set actor_critic.return_scaling=quantile_range --set actor_critic.return_scaling.floor=0.001",
     ];
     for mode in modes {
         let temp = temp_dir();

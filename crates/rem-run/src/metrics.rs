@@ -83,6 +83,7 @@ pub const METRICS: &[Metric] = &[
     metric(ActorCritic, "imagined_return", "", "Mean undiscounted sum of rewards of an imagined trajectory up to its termination."),
     metric(ActorCritic, "imagined_termination_rate", "", "Fraction of imagined trajectories that terminate."),
     metric(ActorCritic, "imagined_value", "", "Mean predicted value in imagination."),
+    metric(ActorCritic, "return_scale", "", "Divisor of the advantages; not logged without `actor_critic.return_scaling`."),
     metric(ActorCritic, "grad_norm", "", "Global norm of the gradients before clipping."),
 
     metric(Evaluate, "mean_return", "", "Mean return of the evaluation episodes."),

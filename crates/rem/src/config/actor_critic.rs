@@ -27,6 +27,9 @@ pub struct ActorCritic {
     pub mask_after_termination: bool,
     /// Value of a terminal state in λ-returns; a negative value penalizes lost lives.
     pub terminal_value: f64,
+    /// What divides the advantages in the policy loss.
+    #[serde(default)]
+    pub return_scaling: ReturnScaling,
     /// When and how the controller is trained.
     pub optimizer: OptimizerConfig,
 }
@@ -66,6 +69,38 @@ impl RolloutLength {
             Self::Segment => "segment",
             Self::Horizon => "horizon",
         }
+    }
+}
+
+/// What divides the advantages in the policy loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ReturnScaling {
+    /// Nothing (paper).
+    Off {},
+    /// Half the distance between the 2.5% and the 97.5% quantile of recent λ-returns (Simulus).
+    QuantileRange {
+        /// Batches of rollouts whose λ-returns are recent.
+        #[serde(default = "window")]
+        window: usize,
+        /// Smallest divisor.
+        #[serde(default = "floor")]
+        floor: f64,
+    },
+}
+
+fn window() -> usize {
+    500
+}
+
+fn floor() -> f64 {
+    1.0
+}
+
+impl Default for ReturnScaling {
+    fn default() -> Self {
+        Self::Off {}
     }
 }
 

@@ -5,7 +5,8 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::{
-    Architecture, ConfigError, ControllerInputs, Decay, Encoder, PRESETS, Result, renamed,
+    Architecture, ConfigError, ControllerInputs, Decay, Encoder, PRESETS, Result, ReturnScaling,
+    renamed,
 };
 
 /// In a preset or in a game's settings: the name of the preset or game that it extends.
@@ -100,6 +101,7 @@ pub(super) fn complete_variants(table: &mut Table) {
     complete::<Decay>(table, &["world_model", "architecture", "decay"]);
     complete::<Architecture>(table, &["world_model", "architecture"]);
     complete::<ControllerInputs>(table, &["actor_critic", "inputs"]);
+    complete::<ReturnScaling>(table, &["actor_critic", "return_scaling"]);
 }
 
 /// Leaves an invalid table unchanged; deserializing the config reports it.

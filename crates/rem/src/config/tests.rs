@@ -185,6 +185,10 @@ fn invalid_settings_are_errors_that_name_the_key() {
             "actor_critic.terminal_value = ",
         ),
         (
+            "actor_critic.return_scaling=std",
+            "`actor_critic.return_scaling.type`",
+        ),
+        (
             "tokenizer.optimizer.final_lr_fraction=0",
             "tokenizer.optimizer.final_lr_fraction = 0",
         ),
@@ -207,6 +211,36 @@ fn invalid_settings_are_errors_that_name_the_key() {
             .hint()
             .contains("quick")
     );
+}
+
+/// Settings of variants that are not in the preset `quick`.
+#[test]
+fn invalid_settings_of_chosen_variants_are_errors_that_name_the_key() {
+    let cases = [
+        "actor_critic.return_scaling=quantile_range actor_critic.return_scaling.window=0",
+        "actor_critic.return_scaling=quantile_range actor_critic.return_scaling.floor=0.0",
+    ];
+    for assignments in cases {
+        let set: Vec<String> = assignments.split(' ').map(String::from).collect();
+        assert!(Config::load("quick", &set[..set.len() - 1]).is_ok());
+        let error = Config::load("quick", &set).unwrap_err().to_string();
+        let named = format!("`{}`", set[set.len() - 1].replace('=', " = "));
+        assert!(error.contains(&named), "{error}");
+    }
+}
+
+/// Configs of runs from before a setting existed have the value that changes nothing.
+#[test]
+fn later_settings_may_be_missing_from_a_runs_config() {
+    let config = Config::load("quick", &[]).unwrap();
+    let mut table: Table = config.to_toml().parse().unwrap();
+    for key in ["actor_critic.return_scaling"] {
+        let (section, key) = key.split_once('.').unwrap();
+        let section = table[section].as_table_mut().unwrap();
+        assert!(section.remove(key).is_some());
+    }
+    let text = toml::to_string(&table).unwrap();
+    assert_eq!(Config::from_toml(&text, &[]).unwrap(), config);
 }
 
 /// `horizon` allows a context of a whole segment, if the segment keeps a loss, and needs a network without a window.

@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use super::{
-    Architecture, Config, ConfigError, Decay, FRAME_SIZES, LossStart, Result, RolloutLength,
+    ActorCritic, Architecture, Config, ConfigError, Decay, FRAME_SIZES, LossStart, Result,
+    ReturnScaling, RolloutLength,
 };
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
@@ -89,6 +90,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         (a.terminal_value as f32).is_finite() => "actor_critic.terminal_value", a.terminal_value, "must be a finite number";
         a.entropy_weight >= 0.0 => "actor_critic.entropy_weight", a.entropy_weight, "must not be negative";
     }
+    objective(a)?;
     if let Some((decay, rope_theta)) = w.architecture.retention() {
         let timescales = match decay {
             Decay::LogSpaced { timescales } => timescales.to_vec(),
@@ -118,6 +120,17 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             o.max_grad_norm > 0.0 => &key("max_grad_norm"), o.max_grad_norm, "must be above 0";
             o.stop_after == 0 || o.stop_after > o.start_after => &key("stop_after"), o.stop_after,
                 "must be 0 or above start_after";
+        }
+    }
+    Ok(())
+}
+
+/// The variants of the controller's objective.
+fn objective(a: &ActorCritic) -> Result<()> {
+    if let ReturnScaling::QuantileRange { window, floor } = a.return_scaling {
+        require! {
+            window > 0 => "actor_critic.return_scaling.window", window, "must be at least 1";
+            floor > 0.0 && (floor as f32).is_finite() => "actor_critic.return_scaling.floor", floor, "must be above 0 and finite";
         }
     }
     Ok(())

@@ -184,6 +184,7 @@ impl Rollout {
             actions: self.actions,
             returns: table(returns),
             weights: table(weights),
+            return_scale: 1.0,
         };
         (experience, stats)
     }

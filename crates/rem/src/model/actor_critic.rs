@@ -306,6 +306,8 @@ pub struct Experience {
     pub returns: Tensor<2>,
     /// Weight of each step in the losses, `[batch, steps]`.
     pub weights: Tensor<2>,
+    /// Divides the advantages; 1 leaves them as they are.
+    pub return_scale: f64,
 }
 
 /// The terms of the controller's objective.
@@ -338,6 +340,7 @@ pub fn losses(x: Experience, config: &config::ActorCritic) -> ActorCriticLosses 
     let entropy = (log_policy.clone().exp() * log_policy).sum_dim(2).neg();
     let entropy: Tensor<2> = entropy.reshape([batch, steps]);
     let advantage = x.returns.clone() - x.values.clone().detach();
+    let advantage = advantage.div_scalar(x.return_scale);
 
     let total = x.weights.clone().sum();
     let mean = |t: Tensor<2>| (t * x.weights.clone()).sum() / total.clone();

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use burn::tensor::Device;
 
+use super::objective::ControllerObjective;
 use super::phase::{Diverged, Phase};
 use super::state::{
     Optimizers, all_arrays, config_crc32, other_weights, restore, training_env, write_config,
@@ -39,6 +40,7 @@ pub struct Trainer {
     pub(super) device: Device,
     pub(super) agent: Agent,
     pub(super) optimizers: Optimizers,
+    pub(super) objective: ControllerObjective,
     pub(super) env: Box<dyn Env>,
     pub(super) replay: Replay,
     pub(super) chunks: Vec<ChunkInfo>,
@@ -66,6 +68,7 @@ impl Trainer {
                 &device.clone().autodiff(),
             ),
             optimizers: Optimizers::new(&config),
+            objective: ControllerObjective::new(&config.actor_critic),
             replay: Replay::new(config.frame_bytes(), config.tokens_per_obs()),
             metrics: Metrics::open(run.path(), LogLengths::default(), 0).map_err(Error::Logs)?,
             chunks: Vec::new(),
@@ -106,10 +109,12 @@ impl Trainer {
             &seeds,
             &device.clone().autodiff(),
         );
-        let manifest = checkpoint.manifest;
-        let (agent, optimizers) =
-            restore(initialized, checkpoint.arrays, &manifest, &config, &device)
-                .map_err(|reason| other_weights(run.path(), manifest.epoch, reason))?;
+        let (manifest, mut arrays) = (checkpoint.manifest, checkpoint.arrays);
+        let state = arrays.remove(layout::TRAINING_STATE).unwrap_or_default();
+        let mut objective = ControllerObjective::new(&config.actor_critic);
+        let (agent, optimizers) = restore(initialized, arrays, &manifest, &config, &device)
+            .and_then(|restored| objective.restore(&state).map(|()| restored))
+            .map_err(|reason| other_weights(run.path(), manifest.epoch, reason))?;
         let replay = Replay::load(
             &run.path().join(layout::REPLAY),
             &manifest.replay,
@@ -127,6 +132,7 @@ impl Trainer {
             epoch: manifest.epoch,
             agent,
             optimizers,
+            objective,
             replay,
             run,
             config,
@@ -299,7 +305,11 @@ impl Trainer {
         manifest.replay = self.chunks.clone();
         manifest.scores = self.scores.clone();
         manifest.logs = self.metrics.sync().map_err(Error::Logs)?;
-        let arrays = all_arrays(&self.agent, &mut self.optimizers, &mut manifest);
+        let mut arrays = all_arrays(&self.agent, &mut self.optimizers, &mut manifest);
+        let state = self.objective.to_arrays();
+        if !state.is_empty() {
+            arrays.insert(layout::TRAINING_STATE.into(), state);
+        }
         let environment = self.env.snapshot();
         Checkpoint {
             manifest,
