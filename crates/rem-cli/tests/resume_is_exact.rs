@@ -41,6 +41,7 @@ fn exact_in_every_mode() {
         "--set world_model.architecture=transformer --set world_model.embeddings=own",
         "--set actor_critic.inputs=codes",
         "--set actor_critic.inputs=pixels",
+        "--set world_model.rewards=hl_gauss --set actor_critic.values=hl_gauss",
         // A window that is full, and one that is not.
         "--set actor_critic.return_scaling=quantile_range --set actor_critic.return_scaling.window=3 \
          --set actor_critic.return_scaling.floor=0.001",

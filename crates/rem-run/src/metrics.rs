@@ -69,7 +69,7 @@ pub const METRICS: &[Metric] = &[
 
     metric(WorldModel, "loss", "", "Total loss: the sum of the observation, reward and termination losses."),
     metric(WorldModel, "loss_obs", "nats per token", "Cross-entropy of the next observation's tokens."),
-    metric(WorldModel, "loss_rewards", "nats", "Cross-entropy of the reward's sign, or squared error with `world_model.rewards = \"continuous\"`."),
+    metric(WorldModel, "loss_rewards", "nats", "Cross-entropy of the reward's sign, squared error with `world_model.rewards = \"continuous\"`, or cross-entropy of bins with `hl_gauss`."),
     metric(WorldModel, "loss_ends", "nats", "Cross-entropy of episode termination."),
     metric(WorldModel, "grad_norm", "", "Global norm of the gradients before clipping."),
     metric(WorldModel, "validation/loss_obs", "nats per token", "`loss_obs` on the replay's new steps of this epoch before training on them, not on test episodes (`test/loss_obs`); not logged if there are none."),
@@ -78,7 +78,7 @@ pub const METRICS: &[Metric] = &[
 
     metric(ActorCritic, "loss", "", "Total loss: the policy and value losses minus the weighted entropy."),
     metric(ActorCritic, "loss_policy", "", "REINFORCE loss with the value as baseline."),
-    metric(ActorCritic, "loss_value", "", "Squared error between values and λ-returns."),
+    metric(ActorCritic, "loss_value", "", "Squared error between values and λ-returns, or cross-entropy with `actor_critic.values = \"hl_gauss\"`."),
     metric(ActorCritic, "entropy", "nats", "Mean entropy of the policy in imagination."),
     metric(ActorCritic, "imagined_return", "", "Mean undiscounted sum of rewards of an imagined trajectory up to its termination."),
     metric(ActorCritic, "imagined_termination_rate", "", "Fraction of imagined trajectories that terminate."),

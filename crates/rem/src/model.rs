@@ -15,6 +15,7 @@ pub mod agent;
 pub mod calls;
 mod conv;
 mod embedding;
+pub(crate) mod hl_gauss;
 mod linear;
 pub mod network;
 mod retention;

@@ -27,6 +27,9 @@ pub struct ActorCritic {
     pub mask_after_termination: bool,
     /// Value of a terminal state in λ-returns; a negative value penalizes lost lives.
     pub terminal_value: f64,
+    /// How values are modeled.
+    #[serde(default)]
+    pub values: Values,
     /// What divides the advantages in the policy loss.
     #[serde(default)]
     pub return_scaling: ReturnScaling,
@@ -70,6 +73,18 @@ impl RolloutLength {
             Self::Horizon => "horizon",
         }
     }
+}
+
+/// How values are modeled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Values {
+    /// One number with squared error.
+    #[default]
+    Continuous,
+    /// One number as a histogram over 129 bins in symlog space with cross-entropy (HL-Gauss, Simulus).
+    HlGauss,
 }
 
 /// What divides the advantages in the policy loss.

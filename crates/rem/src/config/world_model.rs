@@ -210,6 +210,9 @@ pub enum Rewards {
     Sign,
     /// One number with squared error.
     Continuous,
+    /// One number as a histogram over 129 bins in symlog space with cross-entropy (HL-Gauss, Simulus).
+    #[serde(rename = "hl_gauss")]
+    HlGauss,
 }
 
 /// First observation of a segment with a loss. In config files: 0, a number above 0, or `every_step`.

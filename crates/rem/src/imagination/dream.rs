@@ -5,6 +5,7 @@ use rand::Rng;
 
 use crate::config::{Generation, Rewards};
 use crate::host;
+use crate::model::hl_gauss;
 use crate::model::network::NetworkState;
 use crate::model::sampling;
 use crate::model::world_model::WorldModel;
@@ -94,7 +95,7 @@ impl<'a> Dream<'a> {
         self.step_by(actions, &mut |_, logits| sampling::sample(logits, rng))
     }
 
-    /// As [`Self::step`] with a custom sampler, called for the rewards (unless they are continuous), then the ends,
+    /// As [`Self::step`] with a custom sampler, called for the rewards (if they are classes), then the ends,
     /// then the tokens. The modes of generation are those of Appendix A.1.2.
     pub fn step_by(&mut self, actions: Tensor<1, Int>, sample: SampleFn) -> DreamStep {
         let [batch, k] = self.tokens.dims();
@@ -161,6 +162,7 @@ impl<'a> Dream<'a> {
         let rewards = match self.world_model.rewards() {
             Rewards::Sign => sample(Sampled::Reward, reward_logits).float() - 1.0,
             Rewards::Continuous => reward_logits.reshape([batch]),
+            Rewards::HlGauss => hl_gauss::decode(reward_logits),
         };
         let ends = sample(Sampled::End, end_logits);
         DreamStep {

@@ -139,9 +139,10 @@ impl Rollout {
     ) -> (Experience, DreamStats) {
         let [batch, steps, _] = self.tokens.dims();
         let device = self.tokens.device();
-        let (logits, values) =
-            controller.unroll(self.encoder_inputs, self.actions.clone(), self.start);
-        let value_rows = host::floats(values.clone().inner().reshape([batch * steps]));
+        let unrolled =
+            controller.unroll_heads(self.encoder_inputs, self.actions.clone(), self.start);
+        let values = unrolled.values.inner();
+        let value_rows = host::floats(values.clone().reshape([batch * steps]));
         // The last observation only provides a bootstrap value.
         let used = steps - 1;
         let (mut returns, mut weights) = (Vec::new(), Vec::new());
@@ -179,8 +180,9 @@ impl Rollout {
         };
         let table = |v: Vec<f32>| Tensor::<1>::from_floats(&v[..], &device).reshape([batch, used]);
         let experience = Experience {
-            logits: logits.narrow(1, 0, used),
+            logits: unrolled.logits.narrow(1, 0, used),
             values: values.narrow(1, 0, used),
+            critic: unrolled.critic.narrow(1, 0, used),
             actions: self.actions,
             returns: table(returns),
             weights: table(weights),

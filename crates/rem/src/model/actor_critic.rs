@@ -8,7 +8,8 @@ use burn::tensor::{Device, Distribution, Int, Tensor};
 
 use rem_kernels::{Activation, Precision};
 
-use crate::config::{self, Config, ControllerInputs};
+use crate::config::{self, Config, ControllerInputs, Values};
+use crate::model::hl_gauss;
 use crate::model::linear::{bias, linear};
 use crate::model::tokenizer::Tokenizer;
 
@@ -25,6 +26,8 @@ pub struct ActorCritic {
     action_embeddings: Option<Param<Tensor<2>>>,
     actor: Linear,
     critic: Linear,
+    #[module(skip)]
+    value_model: Values,
 }
 
 /// Sizes that a controller takes from other components.
@@ -170,7 +173,11 @@ impl ActorCritic {
             lstm: LstmCell::new(inputs, lstm, precision, device),
             action_embeddings,
             actor: LinearConfig::new(lstm, actions).init(device),
-            critic: LinearConfig::new(lstm, 1).init(device),
+            critic: match config.values {
+                Values::Continuous => LinearConfig::new(lstm, 1).init(device),
+                Values::HlGauss => hl_gauss::zero_layer(lstm, device),
+            },
+            value_model: config.values,
         }
     }
 
@@ -227,12 +234,18 @@ impl ActorCritic {
 
     /// Policy and value of a state.
     pub fn heads(&self, state: &ControllerState) -> Heads {
-        let [batch, _] = state.hidden.dims();
         Heads {
             logits: self.head(&self.actor, state.hidden.clone()),
-            values: self
-                .head(&self.critic, state.hidden.clone())
-                .reshape([batch]),
+            values: self.values(self.head(&self.critic, state.hidden.clone())),
+        }
+    }
+
+    /// The values that outputs of the critic stand for: `[rows, outputs]` -> `[rows]`.
+    fn values(&self, outputs: Tensor<2>) -> Tensor<1> {
+        let [rows, _] = outputs.dims();
+        match self.value_model {
+            Values::Continuous => outputs.reshape([rows]),
+            Values::HlGauss => hl_gauss::decode(outputs),
         }
     }
 }
@@ -252,6 +265,17 @@ impl ActorCritic {
         actions: Tensor<2, Int>,
         state: ControllerState,
     ) -> (Tensor<3>, Tensor<2>) {
+        let unrolled = self.unroll_heads(inputs, actions, state);
+        (unrolled.logits, unrolled.values)
+    }
+
+    /// As [`Self::unroll`], with the outputs of the critic.
+    pub(crate) fn unroll_heads(
+        &self,
+        inputs: Tensor<4>,
+        actions: Tensor<2, Int>,
+        state: ControllerState,
+    ) -> Unrolled {
         let [batch, between] = actions.dims();
         let steps = between + 1;
         let [lstm, gates] = self.lstm.hidden.weight.dims();
@@ -289,17 +313,36 @@ impl ActorCritic {
         let logits = self.head(&self.actor, hidden.clone());
         let [_, action_count] = logits.dims();
         let logits: Tensor<3> = logits.reshape([steps, batch, action_count]).swap_dims(0, 1);
-        let values: Tensor<2> = self.head(&self.critic, hidden).reshape([steps, batch]);
-        (logits, values.swap_dims(0, 1))
+        let critic = self.head(&self.critic, hidden);
+        let [_, outputs] = critic.dims();
+        let values: Tensor<2> = self.values(critic.clone()).reshape([steps, batch]);
+        let critic: Tensor<3> = critic.reshape([steps, batch, outputs]);
+        Unrolled {
+            logits,
+            values: values.swap_dims(0, 1),
+            critic: critic.swap_dims(0, 1),
+        }
     }
+}
+
+/// Outputs of the heads for all steps of trajectories.
+pub(crate) struct Unrolled {
+    /// Policy logits, `[batch, steps, actions]`.
+    pub(crate) logits: Tensor<3>,
+    /// Values, `[batch, steps]`.
+    pub(crate) values: Tensor<2>,
+    /// What the values are computed from, `[batch, steps, outputs]`.
+    pub(crate) critic: Tensor<3>,
 }
 
 /// Imagined trajectories with λ-returns, the input of [`losses`].
 pub struct Experience {
     /// Policy logits, `[batch, steps, actions]`, with gradient.
     pub logits: Tensor<3>,
-    /// Values, `[batch, steps]`, with gradient.
+    /// Values, `[batch, steps]`.
     pub values: Tensor<2>,
+    /// Outputs of the critic, `[batch, steps, outputs]`, with gradient. One output is the value itself.
+    pub critic: Tensor<3>,
     /// Actions, `[batch, steps]`.
     pub actions: Tensor<2, Int>,
     /// λ-returns, `[batch, steps]`.
@@ -314,7 +357,7 @@ pub struct Experience {
 pub struct ActorCriticLosses {
     /// REINFORCE loss.
     pub policy: Tensor<1>,
-    /// Squared error of the values.
+    /// Squared error of the values, or cross-entropy of their histograms.
     pub value: Tensor<1>,
     /// Negative entropy times its weight.
     pub entropy: Tensor<1>,
@@ -329,7 +372,8 @@ impl ActorCriticLosses {
     }
 }
 
-/// REINFORCE with the value as baseline, squared error of the value, and an entropy bonus (Appendix A.1.3).
+/// REINFORCE with the value as baseline, squared error of the value (or cross-entropy of its histogram), and an entropy
+/// bonus (Appendix A.1.3).
 pub fn losses(x: Experience, config: &config::ActorCritic) -> ActorCriticLosses {
     let [batch, steps, _] = x.logits.dims();
     let log_policy = log_softmax(x.logits, 2);
@@ -342,12 +386,21 @@ pub fn losses(x: Experience, config: &config::ActorCritic) -> ActorCriticLosses 
     let advantage = x.returns.clone() - x.values.clone().detach();
     let advantage = advantage.div_scalar(x.return_scale);
 
+    let value_losses: Tensor<2> = match config.values {
+        Values::Continuous => (x.critic.reshape([batch, steps]) - x.returns).square(),
+        Values::HlGauss => {
+            let rows = batch * steps;
+            let logits = x.critic.reshape([rows, hl_gauss::BINS]);
+            hl_gauss::losses(logits, x.returns.reshape([rows])).reshape([batch, steps])
+        }
+    };
+
     let total = x.weights.clone().sum();
     let mean = |t: Tensor<2>| (t * x.weights.clone()).sum() / total.clone();
     let mean_entropy = mean(entropy);
     ActorCriticLosses {
         policy: mean(chosen * advantage).neg(),
-        value: mean((x.values - x.returns).square()),
+        value: mean(value_losses),
         entropy: mean_entropy.clone().mul_scalar(-config.entropy_weight),
         mean_entropy: mean_entropy.detach(),
     }

@@ -8,6 +8,7 @@ use rem_kernels::{Activation, Dropout, Precision};
 
 use crate::config::{self, Architecture, Embeddings, Generation, Rewards};
 use crate::model::embedding::embedding;
+use crate::model::hl_gauss;
 use crate::model::linear::linear;
 use crate::model::network::{Network, NetworkState};
 pub use crate::model::world_model_sizes::WorldModelSizes;
@@ -88,7 +89,7 @@ pub struct Predictions {
     pub action_outputs: Tensor<3>,
     /// Token logits, `[batch, predicted steps, K, vocabulary]`.
     pub observations: Tensor<4>,
-    /// Class logits, `[batch, steps, 3]`; or values of continuous rewards, `[batch, steps, 1]`.
+    /// Class logits, `[batch, steps, 3]`; or values of continuous rewards, `[batch, steps, 1]`; or logits of bins.
     pub rewards: Tensor<3>,
     /// Logits of "continues" and "terminates", `[batch, steps, 2]`.
     pub ends: Tensor<3>,
@@ -103,10 +104,6 @@ impl WorldModel {
         device: &Device,
     ) -> Self {
         let width = sizes.width;
-        let reward_outputs = match config.rewards {
-            Rewards::Sign => 3,
-            Rewards::Continuous => 1,
-        };
         let model = Self {
             action_embeddings: embedding(sizes.actions, width, device),
             observation_embeddings: match config.embeddings {
@@ -115,7 +112,14 @@ impl WorldModel {
             },
             network: Network::new(config, sizes, precision, device),
             head_observations: Head::new(width, sizes.vocabulary, precision, device),
-            head_rewards: Head::new(width, reward_outputs, precision, device),
+            head_rewards: match config.rewards {
+                Rewards::Sign => Head::new(width, 3, precision, device),
+                Rewards::Continuous => Head::new(width, 1, precision, device),
+                Rewards::HlGauss => Head {
+                    out: hl_gauss::zero_layer(width, device),
+                    ..Head::new(width, 1, precision, device)
+                },
+            },
             head_ends: Head::new(width, 2, precision, device),
             context: config.context,
             first_observation: config.first_observation(),
@@ -253,7 +257,7 @@ impl WorldModel {
     }
 
     /// Logits of reward and end, Equations (2) and (3): `[batch, width]` -> `[batch, 3]` (`[batch, 1]` for continuous
-    /// rewards), `[batch, 2]`.
+    /// rewards, `[batch, bins]` for HL-Gauss), `[batch, 2]`.
     pub fn outcome_logits(&self, output: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
         (
             self.head_rewards.forward(output.clone()),

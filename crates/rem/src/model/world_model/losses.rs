@@ -5,6 +5,7 @@ use rem_kernels::{Dropout, cross_entropy};
 
 use super::{TokenBatch, WorldModel};
 use crate::config::Rewards;
+use crate::model::hl_gauss;
 
 /// The terms of the world model's objective.
 pub struct WorldModelLosses {
@@ -77,6 +78,10 @@ impl WorldModel {
                 cross_entropy(reward_logits.reshape([outcomes, 3]), classes).reshape([size, m])
             }
             Rewards::Continuous => (reward_logits.reshape([size, m]) - rewards).square(),
+            Rewards::HlGauss => {
+                let logits = reward_logits.reshape([outcomes, hl_gauss::BINS]);
+                hl_gauss::losses(logits, rewards.reshape([outcomes])).reshape([size, m])
+            }
         };
         let end_loss = cross_entropy(
             p.ends.narrow(1, o, m).reshape([outcomes, 2]),
