@@ -42,6 +42,8 @@ fn exact_in_every_mode() {
         "--set actor_critic.inputs=codes",
         "--set actor_critic.inputs=pixels",
         "--set world_model.rewards=hl_gauss --set actor_critic.values=hl_gauss",
+        "--set actor_critic.slow_critic=target --set actor_critic.uniform_mix=0.01",
+        "--set actor_critic.slow_critic=regularizer --set actor_critic.values=hl_gauss",
         // A window that is full, and one that is not.
         "--set actor_critic.return_scaling=quantile_range --set actor_critic.return_scaling.window=3 \
          --set actor_critic.return_scaling.floor=0.001",

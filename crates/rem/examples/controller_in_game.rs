@@ -56,7 +56,7 @@ fn train(config: &Config, mut agent: Agent, updates: usize) -> Result<(), Box<dy
         config.precision.into(),
         &autodiff,
     );
-    let mut objective = ControllerObjective::new(&config.actor_critic);
+    let mut objective = ControllerObjective::new(&config.actor_critic, &agent.actor_critic);
     let mut optimizer = AdamW::new(settings, &config.train, DecayGroup::All);
     let (mut entropy, mut value) = (0.0, 0.0);
     for update in 1..=updates {
@@ -73,6 +73,7 @@ fn train(config: &Config, mut agent: Agent, updates: usize) -> Result<(), Box<dy
             .step(agent.actor_critic.clone(), &losses.total())
             .map_err(|error| error.0)?;
         agent.actor_critic = controller;
+        objective.update(&agent.actor_critic, &config.actor_critic);
         if update % (updates / 10).max(1) == 0 {
             let seeds = Seeds::new(config.seed);
             let score = evaluate(&agent.valid(), config, EPISODES, &seeds, &device, |_| ())?;

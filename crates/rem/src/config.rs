@@ -24,7 +24,9 @@ mod tokenizer;
 mod validate;
 mod world_model;
 
-pub use actor_critic::{ActorCritic, ControllerInputs, ReturnScaling, RolloutLength, Values};
+pub use actor_critic::{
+    ActorCritic, ControllerInputs, ReturnScaling, RolloutLength, SlowCritic, Values,
+};
 pub use env::{Atari, EnvConfig, EnvMode, FRAME_SIZES, TrainTest};
 pub use error::ConfigError;
 pub use optimizer::OptimizerConfig;

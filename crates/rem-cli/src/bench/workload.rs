@@ -118,7 +118,7 @@ impl Workload {
             phase,
             optimizer: group
                 .map(|group| AdamW::new(phase.optimizer(&config), &config.train, group)),
-            objective: ControllerObjective::new(&config.actor_critic),
+            objective: ControllerObjective::new(&config.actor_critic, &agent.actor_critic),
             lpips: (phase == Phase::TokenizerPerceptual)
                 .then(|| Lpips::new(config.precision.into(), &device)),
             frames: Tensor::random([frames, 3, size, size], uniform, &inner),
@@ -235,6 +235,7 @@ impl Workload {
         let optimizer = self.optimizer.as_mut().expect("a training phase");
         let stepped = optimizer.step(controller.clone(), &total);
         self.agent.actor_critic = stepped.expect("a finite loss").0;
+        self.objective.update(&self.agent.actor_critic, config);
     }
 
     /// Floating-point operations per step in billions: matrix products and convolutions without the savings of caches

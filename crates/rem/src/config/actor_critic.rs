@@ -30,6 +30,12 @@ pub struct ActorCritic {
     /// How values are modeled.
     #[serde(default)]
     pub values: Values,
+    /// Use of a slow critic, a moving average of the controller's weights.
+    #[serde(default)]
+    pub slow_critic: SlowCritic,
+    /// Share of the uniform distribution in the policy.
+    #[serde(default)]
+    pub uniform_mix: f64,
     /// What divides the advantages in the policy loss.
     #[serde(default)]
     pub return_scaling: ReturnScaling,
@@ -85,6 +91,54 @@ pub enum Values {
     Continuous,
     /// One number as a histogram over 129 bins in symlog space with cross-entropy (HL-Gauss, Simulus).
     HlGauss,
+}
+
+/// Use of a slow critic, a moving average of the controller's weights.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SlowCritic {
+    /// None (paper).
+    Off {},
+    /// The λ-returns bootstrap from its values.
+    Target {
+        /// Fraction of the average that an update keeps.
+        #[serde(default = "slow_decay")]
+        decay: f64,
+    },
+    /// The critic also learns the values of the slow critic (DreamerV3).
+    Regularizer {
+        /// Fraction of the average that an update keeps.
+        #[serde(default = "slow_decay")]
+        decay: f64,
+        /// Weight of the loss towards the values of the slow critic.
+        #[serde(default = "slow_weight")]
+        weight: f64,
+    },
+}
+
+fn slow_decay() -> f64 {
+    0.98
+}
+
+fn slow_weight() -> f64 {
+    1.0
+}
+
+impl Default for SlowCritic {
+    fn default() -> Self {
+        Self::Off {}
+    }
+}
+
+impl SlowCritic {
+    /// Fraction of the average that an update keeps; `None` without a slow critic.
+    pub fn decay(self) -> Option<f64> {
+        match self {
+            Self::Off {} => None,
+            Self::Target { decay } | Self::Regularizer { decay, .. } => Some(decay),
+        }
+    }
 }
 
 /// What divides the advantages in the policy loss.

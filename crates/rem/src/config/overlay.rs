@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::{
     Architecture, ConfigError, ControllerInputs, Decay, Encoder, PRESETS, Result, ReturnScaling,
-    renamed,
+    SlowCritic, renamed,
 };
 
 /// In a preset or in a game's settings: the name of the preset or game that it extends.
@@ -101,6 +101,7 @@ pub(super) fn complete_variants(table: &mut Table) {
     complete::<Decay>(table, &["world_model", "architecture", "decay"]);
     complete::<Architecture>(table, &["world_model", "architecture"]);
     complete::<ControllerInputs>(table, &["actor_critic", "inputs"]);
+    complete::<SlowCritic>(table, &["actor_critic", "slow_critic"]);
     complete::<ReturnScaling>(table, &["actor_critic", "return_scaling"]);
 }
 

@@ -219,6 +219,9 @@ fn invalid_settings_of_chosen_variants_are_errors_that_name_the_key() {
     let cases = [
         "actor_critic.return_scaling=quantile_range actor_critic.return_scaling.window=0",
         "actor_critic.return_scaling=quantile_range actor_critic.return_scaling.floor=0",
+        "actor_critic.slow_critic=target actor_critic.slow_critic.decay=1",
+        "actor_critic.slow_critic=regularizer actor_critic.slow_critic.weight=0",
+        "actor_critic.uniform_mix=1",
     ];
     for assignments in cases {
         let set: Vec<String> = assignments.split(' ').map(String::from).collect();
@@ -234,7 +237,12 @@ fn invalid_settings_of_chosen_variants_are_errors_that_name_the_key() {
 fn later_settings_may_be_missing_from_a_runs_config() {
     let config = Config::load("quick", &[]).unwrap();
     let mut table: Table = config.to_toml().parse().unwrap();
-    for key in ["actor_critic.values", "actor_critic.return_scaling"] {
+    for key in [
+        "actor_critic.values",
+        "actor_critic.slow_critic",
+        "actor_critic.uniform_mix",
+        "actor_critic.return_scaling",
+    ] {
         let (section, key) = key.split_once('.').unwrap();
         let section = table[section].as_table_mut().unwrap();
         assert!(section.remove(key).is_some());

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::{
     ActorCritic, Architecture, Config, ConfigError, Decay, FRAME_SIZES, LossStart, Result,
-    ReturnScaling, RolloutLength,
+    ReturnScaling, RolloutLength, SlowCritic,
 };
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
@@ -127,6 +127,19 @@ pub(super) fn validate(c: &Config) -> Result<()> {
 
 /// The variants of the controller's objective.
 fn objective(a: &ActorCritic) -> Result<()> {
+    require! {
+        (0.0..1.0).contains(&a.uniform_mix) => "actor_critic.uniform_mix", a.uniform_mix, "must be in [0, 1)";
+    }
+    if let Some(decay) = a.slow_critic.decay() {
+        require! {
+            (0.0..1.0).contains(&decay) => "actor_critic.slow_critic.decay", decay, "must be in [0, 1)";
+        }
+    }
+    if let SlowCritic::Regularizer { weight, .. } = a.slow_critic {
+        require! {
+            weight > 0.0 && (weight as f32).is_finite() => "actor_critic.slow_critic.weight", weight, "must be above 0 and finite";
+        }
+    }
     if let ReturnScaling::QuantileRange { window, floor } = a.return_scaling {
         require! {
             window > 0 => "actor_critic.return_scaling.window", window, "must be at least 1";

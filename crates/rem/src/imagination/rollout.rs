@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::dream::Dream;
 use super::returns::lambda_returns;
-use crate::config;
+use crate::config::{self, SlowCritic};
 use crate::data::batch::DreamStarts;
 use crate::host;
 use crate::model::actor_critic::{ActorCritic, ControllerState, Experience};
@@ -131,23 +131,36 @@ pub fn imagine(
 }
 
 impl Rollout {
-    /// Unrolls the controller with gradients over the trajectories and computes λ-returns.
+    /// Unrolls the controller with gradients over the trajectories and computes λ-returns. The slow critic, if there is
+    /// one, continues from the state that the controller has after its burn-in.
     pub fn experience(
         self,
         controller: &ActorCritic,
+        slow_critic: Option<&ActorCritic>,
         config: &config::ActorCritic,
     ) -> (Experience, DreamStats) {
         let [batch, steps, _] = self.tokens.dims();
         let device = self.tokens.device();
+        let slow_values = slow_critic.map(|slow| {
+            let inputs = self.encoder_inputs.clone();
+            slow.unroll(inputs, self.actions.clone(), self.start.clone())
+                .1
+        });
         let unrolled =
             controller.unroll_heads(self.encoder_inputs, self.actions.clone(), self.start);
         let values = unrolled.values.inner();
         let value_rows = host::floats(values.clone().reshape([batch * steps]));
+        let bootstrap_rows = match (config.slow_critic, &slow_values) {
+            (SlowCritic::Target { .. }, Some(slow)) => {
+                &host::floats(slow.clone().reshape([batch * steps]))
+            }
+            _ => &value_rows,
+        };
         // The last observation only provides a bootstrap value.
         let used = steps - 1;
         let (mut returns, mut weights) = (Vec::new(), Vec::new());
         for b in 0..batch {
-            let row = &value_rows[b * steps..(b + 1) * steps];
+            let row = &bootstrap_rows[b * steps..(b + 1) * steps];
             let g = lambda_returns(
                 &self.rewards[b],
                 &self.ends[b],
@@ -186,6 +199,7 @@ impl Rollout {
             actions: self.actions,
             returns: table(returns),
             weights: table(weights),
+            slow_values: slow_values.map(|slow| slow.narrow(1, 0, used)),
             return_scale: 1.0,
         };
         (experience, stats)

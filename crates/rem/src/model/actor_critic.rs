@@ -3,12 +3,12 @@
 
 use burn::module::{Initializer, Module, Param};
 use burn::nn::{Linear, LinearConfig};
-use burn::tensor::activation::log_softmax;
+use burn::tensor::activation::{log_softmax, softmax};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 
 use rem_kernels::{Activation, Precision};
 
-use crate::config::{self, Config, ControllerInputs, Values};
+use crate::config::{self, Config, ControllerInputs, SlowCritic, Values};
 use crate::model::hl_gauss;
 use crate::model::linear::{bias, linear};
 use crate::model::tokenizer::Tokenizer;
@@ -28,6 +28,7 @@ pub struct ActorCritic {
     critic: Linear,
     #[module(skip)]
     value_model: Values,
+    uniform_mix: f64,
 }
 
 /// Sizes that a controller takes from other components.
@@ -178,6 +179,7 @@ impl ActorCritic {
                 Values::HlGauss => hl_gauss::zero_layer(lstm, device),
             },
             value_model: config.values,
+            uniform_mix: config.uniform_mix,
         }
     }
 
@@ -235,9 +237,19 @@ impl ActorCritic {
     /// Policy and value of a state.
     pub fn heads(&self, state: &ControllerState) -> Heads {
         Heads {
-            logits: self.head(&self.actor, state.hidden.clone()),
+            logits: self.policy(self.head(&self.actor, state.hidden.clone())),
             values: self.values(self.head(&self.critic, state.hidden.clone())),
         }
+    }
+
+    /// The logits of the policy mixed with the uniform distribution: `[rows, actions]` -> the same.
+    fn policy(&self, logits: Tensor<2>) -> Tensor<2> {
+        if self.uniform_mix == 0.0 {
+            return logits;
+        }
+        let [_, actions] = logits.dims();
+        let own = softmax(logits, 1).mul_scalar(1.0 - self.uniform_mix);
+        (own + self.uniform_mix / actions as f64).log()
     }
 
     /// The values that outputs of the critic stand for: `[rows, outputs]` -> `[rows]`.
@@ -310,7 +322,7 @@ impl ActorCritic {
         let observed =
             Tensor::<1, Int>::arange(0..steps as i64, &device).mul_scalar(inputs_per_step);
         let hidden: Tensor<2> = hidden.select(0, observed).reshape([steps * batch, lstm]);
-        let logits = self.head(&self.actor, hidden.clone());
+        let logits = self.policy(self.head(&self.actor, hidden.clone()));
         let [_, action_count] = logits.dims();
         let logits: Tensor<3> = logits.reshape([steps, batch, action_count]).swap_dims(0, 1);
         let critic = self.head(&self.critic, hidden);
@@ -349,6 +361,8 @@ pub struct Experience {
     pub returns: Tensor<2>,
     /// Weight of each step in the losses, `[batch, steps]`.
     pub weights: Tensor<2>,
+    /// Values of the slow critic, `[batch, steps]`, if there is one.
+    pub slow_values: Option<Tensor<2>>,
     /// Divides the advantages; 1 leaves them as they are.
     pub return_scale: f64,
 }
@@ -373,7 +387,7 @@ impl ActorCriticLosses {
 }
 
 /// REINFORCE with the value as baseline, squared error of the value (or cross-entropy of its histogram), and an entropy
-/// bonus (Appendix A.1.3).
+/// bonus (Appendix A.1.3). With [`SlowCritic::Regularizer`] the values of the slow critic are targets, too.
 pub fn losses(x: Experience, config: &config::ActorCritic) -> ActorCriticLosses {
     let [batch, steps, _] = x.logits.dims();
     let log_policy = log_softmax(x.logits, 2);
@@ -386,13 +400,22 @@ pub fn losses(x: Experience, config: &config::ActorCritic) -> ActorCriticLosses 
     let advantage = x.returns.clone() - x.values.clone().detach();
     let advantage = advantage.div_scalar(x.return_scale);
 
-    let value_losses: Tensor<2> = match config.values {
-        Values::Continuous => (x.critic.reshape([batch, steps]) - x.returns).square(),
-        Values::HlGauss => {
-            let rows = batch * steps;
-            let logits = x.critic.reshape([rows, hl_gauss::BINS]);
-            hl_gauss::losses(logits, x.returns.reshape([rows])).reshape([batch, steps])
+    let value_losses = |targets: Tensor<2>| -> Tensor<2> {
+        let critic = x.critic.clone();
+        match config.values {
+            Values::Continuous => (critic.reshape([batch, steps]) - targets).square(),
+            Values::HlGauss => {
+                let rows = batch * steps;
+                let logits = critic.reshape([rows, hl_gauss::BINS]);
+                hl_gauss::losses(logits, targets.reshape([rows])).reshape([batch, steps])
+            }
         }
+    };
+    let value_losses = match (config.slow_critic, x.slow_values) {
+        (SlowCritic::Regularizer { weight, .. }, Some(slow)) => {
+            value_losses(x.returns) + value_losses(slow).mul_scalar(weight)
+        }
+        _ => value_losses(x.returns),
     };
 
     let total = x.weights.clone().sum();

@@ -67,6 +67,7 @@ impl Trainer {
                 ]),
             })?;
             self.agent.actor_critic = controller;
+            self.objective.update(&self.agent.actor_critic, &config);
             means.add(&[
                 ("loss", scalar(&total)),
                 ("loss_policy", scalar(&losses.policy)),

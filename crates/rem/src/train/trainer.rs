@@ -60,15 +60,16 @@ impl Trainer {
         let device = device::of(&config)?;
         let env = training_env(&config)?;
         let seeds = Seeds::new(config.seed);
+        let agent = Agent::new(
+            &config,
+            env.actions().len(),
+            &seeds,
+            &device.clone().autodiff(),
+        );
         let mut trainer = Self {
-            agent: Agent::new(
-                &config,
-                env.actions().len(),
-                &seeds,
-                &device.clone().autodiff(),
-            ),
             optimizers: Optimizers::new(&config),
-            objective: ControllerObjective::new(&config.actor_critic),
+            objective: ControllerObjective::new(&config.actor_critic, &agent.actor_critic),
+            agent,
             replay: Replay::new(config.frame_bytes(), config.tokens_per_obs()),
             metrics: Metrics::open(run.path(), LogLengths::default(), 0).map_err(Error::Logs)?,
             chunks: Vec::new(),
@@ -111,10 +112,11 @@ impl Trainer {
         );
         let (manifest, mut arrays) = (checkpoint.manifest, checkpoint.arrays);
         let state = arrays.remove(layout::TRAINING_STATE).unwrap_or_default();
-        let mut objective = ControllerObjective::new(&config.actor_critic);
-        let (agent, optimizers) = restore(initialized, arrays, &manifest, &config, &device)
-            .and_then(|restored| objective.restore(&state).map(|()| restored))
-            .map_err(|reason| other_weights(run.path(), manifest.epoch, reason))?;
+        let other_weights = |reason| other_weights(run.path(), manifest.epoch, reason);
+        let (agent, optimizers) =
+            restore(initialized, arrays, &manifest, &config, &device).map_err(other_weights)?;
+        let mut objective = ControllerObjective::new(&config.actor_critic, &agent.actor_critic);
+        objective.restore(&state).map_err(other_weights)?;
         let replay = Replay::load(
             &run.path().join(layout::REPLAY),
             &manifest.replay,

@@ -82,6 +82,7 @@ fn forward_returns_losses_and_gradients(golden: &Golden) {
             actions: batch.actions.narrow(1, 0, used),
             returns: returns.narrow(1, 0, used),
             weights: Tensor::ones([b, used], &Device::flex()),
+            slow_values: None,
             return_scale: 1.0,
         },
         config,

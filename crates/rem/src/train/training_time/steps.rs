@@ -48,13 +48,14 @@ pub(super) struct Steps<'a> {
 impl<'a> Steps<'a> {
     pub(super) fn new(config: &'a Config, lpips: Option<&'a Lpips>) -> Result<Self> {
         let device = device::of(config)?;
+        let agent = Agent::new(config, ACTIONS, &Seeds::new(0), &device.clone().autodiff());
         Ok(Self {
             config,
             lpips,
-            agent: Agent::new(config, ACTIONS, &Seeds::new(0), &device.clone().autodiff()),
             device,
             optimizers: Optimizers::new(config),
-            objective: ControllerObjective::new(&config.actor_critic),
+            objective: ControllerObjective::new(&config.actor_critic, &agent.actor_critic),
+            agent,
             rng: ChaCha8Rng::seed_from_u64(0),
         })
     }
@@ -127,6 +128,7 @@ impl<'a> Steps<'a> {
         let (experience, _) = self.objective.experience(rollout, &controller, config);
         let total = actor_critic::losses(experience, config).total();
         if let Ok((controller, _)) = self.optimizers.actor_critic.step(controller, &total) {
+            self.objective.update(&controller, config);
             self.agent.actor_critic = controller;
         }
         scalar(&total);
