@@ -32,8 +32,8 @@ pub use error::ConfigError;
 pub use optimizer::OptimizerConfig;
 pub use tokenizer::{CodebookInit, Encoder, Perceptual, Reconstruction, Tokenizer};
 pub use world_model::{
-    Activation, Architecture, Decay, Embeddings, Generation, LossStart, PopMode, RewardLossStart,
-    Rewards, WorldModel,
+    Activation, Architecture, Decay, Embeddings, Generation, LossStart, PopMode, RewardHeadInput,
+    RewardLossStart, Rewards, WorldModel,
 };
 
 /// The format of config files; files of format 1 had other key names and no `format`.

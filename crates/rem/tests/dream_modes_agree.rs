@@ -149,6 +149,35 @@ fn pop_training_forward_matches_imagination() {
     }
 }
 
+/// Reward and end of a step read the prediction of the next observation, in training and in imagination.
+#[test]
+fn heads_on_predicted_observations_match_imagination() {
+    let case = Case::new(&["world_model.reward_head_input=predicted_observation"]);
+    let other = Case::new(&[]);
+    let same_weights = weights::apply(other.model, weights::collect(&case.model)).unwrap();
+    for first in [0, 2] {
+        let p = case.predict(first);
+        assert_eq!(p.rewards.dims()[1], case.steps - first);
+        let mut state = case.model.initial_state();
+        for t in 0..case.steps {
+            let (tokens, actions) = case.block(t);
+            let (output, next) = case.model.update_state(&case.codes, tokens, actions, state);
+            state = next;
+            let row = (t + 1).checked_sub(first);
+            let Some(row) = row.filter(|row| first + row < case.steps) else {
+                continue;
+            };
+            let predictions = case.model.prediction_outputs(&state);
+            let input = case.model.outcome_input(output.clone(), &predictions);
+            let (reward, end) = case.model.outcome_logits(input.clone());
+            assert_agree("reward", at(&p.rewards, row), reward);
+            assert_agree("end", at(&p.ends, row), end);
+            let of_action = same_weights.outcome_input(output, &predictions);
+            assert!(difference(input, of_action) > 0.01);
+        }
+    }
+}
+
 /// POP's two modes give the same distributions and the same state.
 #[test]
 fn pop_modes_give_the_same_distributions() {
@@ -261,9 +290,15 @@ fn calls_and_tokens_match_the_paper() {
 /// With the same random numbers, both POP modes sample the same tokens, rewards and ends.
 #[test]
 fn pop_modes_sample_the_same_dream() {
-    let case = Case::new(&[]);
+    for head in ["action", "predicted_observation"] {
+        pop_modes_sample_the_same_dream_with(&format!("world_model.reward_head_input={head}"));
+    }
+}
+
+fn pop_modes_sample_the_same_dream_with(head: &str) {
+    let case = Case::new(&[head]);
     let arrays = weights::collect(&case.model);
-    let other = Case::new(&["world_model.architecture.mode=one_call"]);
+    let other = Case::new(&["world_model.architecture.mode=one_call", head]);
     let other = weights::apply(other.model, arrays).unwrap();
     let dreams = [&case.model, &other].map(|model| {
         let mut rng = StdRng::seed_from_u64(2);

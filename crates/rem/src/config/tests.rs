@@ -222,6 +222,8 @@ fn invalid_settings_of_chosen_variants_are_errors_that_name_the_key() {
         "actor_critic.slow_critic=target actor_critic.slow_critic.decay=1",
         "actor_critic.slow_critic=regularizer actor_critic.slow_critic.weight=0",
         "actor_critic.uniform_mix=1",
+        "world_model.architecture=retnet world_model.reward_head_input=predicted_observation",
+        "train.horizon=2 world_model.reward_loss_start=after_context world_model.reward_head_input=predicted_observation",
     ];
     for assignments in cases {
         let set: Vec<String> = assignments.split(' ').map(String::from).collect();
@@ -238,6 +240,7 @@ fn later_settings_may_be_missing_from_a_runs_config() {
     let config = Config::load("quick", &[]).unwrap();
     let mut table: Table = config.to_toml().parse().unwrap();
     for key in [
+        "world_model.reward_head_input",
         "actor_critic.values",
         "actor_critic.slow_critic",
         "actor_critic.uniform_mix",

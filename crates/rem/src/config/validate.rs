@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::{
     ActorCritic, Architecture, Config, ConfigError, Decay, FRAME_SIZES, LossStart, Result,
-    ReturnScaling, RolloutLength, SlowCritic,
+    ReturnScaling, RewardHeadInput, RolloutLength, SlowCritic,
 };
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
@@ -78,6 +78,11 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             "must be at most world_model.context, or every_step; 0 means the first observation after the context";
         w.first_observation() < c.train.horizon => "world_model.loss_start", w.loss_start,
             "must leave observations with a loss, because the context has train.horizon steps";
+
+        w.reward_head_input == RewardHeadInput::Action || matches!(w.architecture, Architecture::Pop { .. }) =>
+            "world_model.reward_head_input", w.reward_head_input.name(), "must be action without POP";
+        w.first_outcome() < w.outcomes_end(c.train.horizon) => "world_model.reward_head_input", w.reward_head_input.name(),
+            "leaves no loss on rewards, because train.horizon is too short";
 
         a.lstm_dim > 0 => "actor_critic.lstm_dim", a.lstm_dim, "must be at least 1";
         a.burn_in >= 1 && a.burn_in + 1 >= w.context => "actor_critic.burn_in", a.burn_in,

@@ -35,6 +35,9 @@ pub struct WorldModel {
     pub rewards: Rewards,
     /// First step of a segment with a loss on rewards and ends.
     pub reward_loss_start: RewardLossStart,
+    /// Input of the heads for rewards and ends.
+    #[serde(default)]
+    pub reward_head_input: RewardHeadInput,
     /// Fraction of an epoch's last updates whose weights are averaged at its end.
     pub weight_averaging: f64,
     /// When and how the world model is trained.
@@ -302,6 +305,28 @@ pub enum RewardLossStart {
     FromContext,
 }
 
+/// Input of the heads for rewards and ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RewardHeadInput {
+    /// The output at the action (paper).
+    #[default]
+    Action,
+    /// The output at the last prediction token of the next observation (Simulus). Needs POP.
+    PredictedObservation,
+}
+
+impl RewardHeadInput {
+    /// The name in config files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Action => "action",
+            Self::PredictedObservation => "predicted_observation",
+        }
+    }
+}
+
 impl WorldModel {
     /// The first observation of a segment with a loss.
     pub fn first_observation(&self) -> usize {
@@ -317,6 +342,15 @@ impl WorldModel {
         match self.reward_loss_start {
             RewardLossStart::AfterContext => self.first_observation(),
             RewardLossStart::FromContext => self.first_observation().saturating_sub(1),
+        }
+    }
+
+    /// The last step of a segment of `horizon` steps with a loss on reward and end, plus 1. Nothing predicts the
+    /// observation after a segment.
+    pub fn outcomes_end(&self, horizon: usize) -> usize {
+        match self.reward_head_input {
+            RewardHeadInput::Action => horizon,
+            RewardHeadInput::PredictedObservation => horizon - 1,
         }
     }
 }

@@ -106,18 +106,13 @@ impl<'a> Dream<'a> {
         match world_model.generation() {
             Generation::TwoCalls => {
                 let (output, state) = world_model.update_state(codes, block, actions, state);
-                let step = self.outcome(output, sample);
-                self.tokens = sample_tokens(world_model.predict_observation(&state), sample);
-                self.state = state;
-                step
+                let predictions = world_model.prediction_outputs(&state);
+                self.sample_step(output, predictions, state, sample)
             }
             Generation::OneCall => {
-                let (output, logits, state) =
-                    world_model.update_and_predict(codes, block, actions, &state);
-                let step = self.outcome(output, sample);
-                self.tokens = sample_tokens(logits, sample);
-                self.state = state;
-                step
+                let (output, predictions, state) =
+                    world_model.update_and_prediction_outputs(codes, block, actions, &state);
+                self.sample_step(output, predictions, state, sample)
             }
             Generation::TokenByToken => {
                 // The state lacks the last token of the observation, which is processed together with the action.
@@ -132,6 +127,22 @@ impl<'a> Dream<'a> {
                 step
             }
         }
+    }
+
+    /// Samples a step with POP: from the output at the action, `[batch, width]`, those of the prediction tokens,
+    /// `[batch, K, width]`, and the state after the block.
+    fn sample_step(
+        &mut self,
+        output: Tensor<2>,
+        predictions: Tensor<3>,
+        state: NetworkState,
+        sample: SampleFn,
+    ) -> DreamStep {
+        let input = self.world_model.outcome_input(output, &predictions);
+        let step = self.outcome(input, sample);
+        self.tokens = sample_tokens(self.world_model.observation_logits(predictions), sample);
+        self.state = state;
+        step
     }
 
     /// Samples the K tokens one after the other. Each but the last is fed back: `[batch, width]` -> `[batch, K]`.
@@ -155,7 +166,7 @@ impl<'a> Dream<'a> {
         }
     }
 
-    /// Samples rewards and ends from the outputs at the actions, `[batch, width]`.
+    /// Samples rewards and ends from the input of their heads, `[batch, width]`.
     fn outcome(&self, output: Tensor<2>, sample: SampleFn) -> DreamStep {
         let [batch, _] = output.dims();
         let (reward_logits, end_logits) = self.world_model.outcome_logits(output);

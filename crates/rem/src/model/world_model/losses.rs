@@ -4,7 +4,7 @@ use burn::tensor::{Tensor, TensorData};
 use rem_kernels::{Dropout, cross_entropy};
 
 use super::{TokenBatch, WorldModel};
-use crate::config::Rewards;
+use crate::config::{RewardHeadInput, Rewards};
 use crate::model::hl_gauss;
 
 /// The terms of the world model's objective.
@@ -66,11 +66,15 @@ impl WorldModel {
         let observation_loss = observation_loss.mean_dim(1).reshape([size, n]);
 
         // The losses on rewards and ends may start one step before those on observations.
-        let o = self.first_outcome;
-        let m = steps - o;
+        let (o, m) = self.outcome_range(steps);
         let outcomes = size * m;
         let masks = self.loss_masks(&batch.mask, k);
-        let reward_logits = p.rewards.narrow(1, o, m);
+        // The prediction of step c is the first one; it gives reward and end of the step before.
+        let first = match self.reward_head_input {
+            RewardHeadInput::Action => o,
+            RewardHeadInput::PredictedObservation => o + 1 - c,
+        };
+        let reward_logits = p.rewards.narrow(1, first, m);
         let rewards = batch.rewards.clone().narrow(1, o, m);
         let reward_loss: Tensor<2> = match self.rewards {
             Rewards::Sign => {
@@ -84,7 +88,7 @@ impl WorldModel {
             }
         };
         let end_loss = cross_entropy(
-            p.ends.narrow(1, o, m).reshape([outcomes, 2]),
+            p.ends.narrow(1, first, m).reshape([outcomes, 2]),
             batch.ends.clone().narrow(1, o, m).reshape([outcomes]),
         );
         WorldModelLosses {
@@ -98,6 +102,16 @@ impl WorldModel {
         }
     }
 
+    /// The first step of a segment with a loss on reward and end, and the number of these steps.
+    fn outcome_range(&self, steps: usize) -> (usize, usize) {
+        let end = match self.reward_head_input {
+            RewardHeadInput::Action => steps,
+            // Nothing predicts the observation after the segment.
+            RewardHeadInput::PredictedObservation => steps - 1,
+        };
+        (self.first_outcome, end - self.first_outcome)
+    }
+
     /// Whether the losses include a first token that nothing predicts.
     fn includes_unpredicted_token(&self) -> bool {
         self.first_observation == 0 && !self.network.predicts_first_token()
@@ -106,7 +120,7 @@ impl WorldModel {
     /// Which steps have losses, from the mask of the real ones, `[batch, steps]`.
     fn loss_masks(&self, mask: &Tensor<2>, k: usize) -> LossMasks {
         let [_, steps] = mask.dims();
-        let (c, o) = (self.first_observation, self.first_outcome);
+        let (c, (o, m)) = (self.first_observation, self.outcome_range(steps));
         let observations = mask.clone().narrow(1, c, steps - c);
         let weights = match self.includes_unpredicted_token() {
             false => observations.clone(),
@@ -118,7 +132,7 @@ impl WorldModel {
         LossMasks {
             observations,
             weights,
-            outcomes: mask.clone().narrow(1, o, steps - o),
+            outcomes: mask.clone().narrow(1, o, m),
         }
     }
 
