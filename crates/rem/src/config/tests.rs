@@ -185,6 +185,10 @@ fn invalid_settings_are_errors_that_name_the_key() {
             "actor_critic.terminal_value = ",
         ),
         (
+            "world_model.prioritized_fraction=1.1",
+            "world_model.prioritized_fraction = 1.1",
+        ),
+        (
             "actor_critic.return_scaling=std",
             "`actor_critic.return_scaling.type`",
         ),
@@ -241,6 +245,7 @@ fn later_settings_may_be_missing_from_a_runs_config() {
     let mut table: Table = config.to_toml().parse().unwrap();
     for key in [
         "world_model.reward_head_input",
+        "world_model.prioritized_fraction",
         "actor_critic.values",
         "actor_critic.slow_critic",
         "actor_critic.uniform_mix",

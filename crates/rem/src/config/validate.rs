@@ -90,6 +90,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         !(beyond_segment && has_window) => "actor_critic.rollout_length", a.rollout_length.name(),
             "must be segment with a Transformer, whose context window has train.horizon steps";
         unit.contains(&w.weight_averaging) => "world_model.weight_averaging", w.weight_averaging, "must be in [0, 1]";
+        unit.contains(&w.prioritized_fraction) => "world_model.prioritized_fraction", w.prioritized_fraction, "must be in [0, 1]";
         unit.contains(&a.discount) => "actor_critic.discount", a.discount, "must be in [0, 1]";
         unit.contains(&a.lambda) => "actor_critic.lambda", a.lambda, "must be in [0, 1]";
         (a.terminal_value as f32).is_finite() => "actor_critic.terminal_value", a.terminal_value, "must be a finite number";

@@ -38,6 +38,9 @@ pub struct WorldModel {
     /// Input of the heads for rewards and ends.
     #[serde(default)]
     pub reward_head_input: RewardHeadInput,
+    /// Fraction of each batch that is sampled by the segments' last losses, new segments first; the others are uniform.
+    #[serde(default)]
+    pub prioritized_fraction: f64,
     /// Fraction of an epoch's last updates whose weights are averaged at its end.
     pub weight_averaging: f64,
     /// When and how the world model is trained.

@@ -25,6 +25,14 @@ impl Array {
         }
     }
 
+    /// A vector.
+    pub(crate) fn flat(data: Vec<f32>) -> Self {
+        Self {
+            shape: vec![data.len()],
+            data,
+        }
+    }
+
     /// Shape and elements for [`Tensor::from_data`].
     pub fn to_data(&self) -> TensorData {
         TensorData::new(self.data.clone(), self.shape.clone())

@@ -56,8 +56,8 @@ impl ControllerObjective {
         let mut arrays = Arrays::new();
         if let Some(recent) = &self.recent_returns {
             let (values, lengths) = recent.to_parts();
-            arrays.insert(RETURNS.into(), flat(values));
-            arrays.insert(RETURN_COUNTS.into(), flat(lengths));
+            arrays.insert(RETURNS.into(), Array::flat(values));
+            arrays.insert(RETURN_COUNTS.into(), Array::flat(lengths));
         }
         if let Some(slow) = &self.slow_critic {
             let weights = weights::collect(slow).into_iter();
@@ -87,13 +87,6 @@ impl ControllerObjective {
 const RETURNS: &str = "returns";
 const RETURN_COUNTS: &str = "return_counts";
 const SLOW_CRITIC: &str = "slow_critic";
-
-fn flat(data: Vec<f32>) -> Array {
-    Array {
-        shape: vec![data.len()],
-        data,
-    }
-}
 
 #[cfg(test)]
 mod tests {

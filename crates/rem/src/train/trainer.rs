@@ -15,14 +15,14 @@ use super::state::{
 use super::{Event, Listener};
 use crate::config::Config;
 use crate::data::batch::TokenSource;
-use crate::data::replay::{ChunkInfo, Replay};
+use crate::data::replay::{ChunkInfo, Replay, SegmentLosses};
 use crate::device;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::model::agent::Agent;
 use crate::model::tokenizer::Tokenizer;
 use crate::model::tokenizer::lpips::Lpips;
-use crate::model::weights;
+use crate::model::weights::{self, Array};
 use crate::run::checkpoint::{self, Checkpoint, Manifest, Part};
 use crate::run::metrics::{LogLengths, Metrics};
 use crate::run::{RunDir, Score, Scores};
@@ -31,6 +31,9 @@ use rem_run::layout;
 
 /// Attempts at an epoch before divergence stops the run with an error.
 const MAX_ATTEMPTS: u32 = 3;
+
+/// The name of the segments' losses in a checkpoint's training state.
+const SEGMENT_LOSSES: &str = "segment_losses";
 
 /// Trains an agent in a run directory. Between epochs its state equals the last checkpoint.
 pub struct Trainer {
@@ -43,6 +46,7 @@ pub struct Trainer {
     pub(super) objective: ControllerObjective,
     pub(super) env: Box<dyn Env>,
     pub(super) replay: Replay,
+    pub(super) segment_losses: SegmentLosses,
     pub(super) chunks: Vec<ChunkInfo>,
     pub(super) metrics: Metrics,
     pub(super) scores: Vec<Score>,
@@ -71,6 +75,7 @@ impl Trainer {
             objective: ControllerObjective::new(&config.actor_critic, &agent.actor_critic),
             agent,
             replay: Replay::new(config.frame_bytes(), config.tokens_per_obs()),
+            segment_losses: SegmentLosses::default(),
             metrics: Metrics::open(run.path(), LogLengths::default(), 0).map_err(Error::Logs)?,
             chunks: Vec::new(),
             scores: Vec::new(),
@@ -123,6 +128,9 @@ impl Trainer {
             config.frame_bytes(),
             config.tokens_per_obs(),
         )?;
+        let segment_losses = (state.get(SEGMENT_LOSSES)).map_or_else(Vec::new, |a| a.data.clone());
+        let segment_losses =
+            SegmentLosses::restored(segment_losses, replay.steps()).map_err(other_weights)?;
         // Delete only after everything was read and checked.
         Metrics::check(run.path(), manifest.logs).map_err(Error::Logs)?;
         checkpoint::remove_after(run.path(), manifest.epoch)?;
@@ -136,6 +144,7 @@ impl Trainer {
             optimizers,
             objective,
             replay,
+            segment_losses,
             run,
             config,
             seeds,
@@ -308,7 +317,11 @@ impl Trainer {
         manifest.scores = self.scores.clone();
         manifest.logs = self.metrics.sync().map_err(Error::Logs)?;
         let mut arrays = all_arrays(&self.agent, &mut self.optimizers, &mut manifest);
-        let state = self.objective.to_arrays();
+        let mut state = self.objective.to_arrays();
+        if self.config.world_model.prioritized_fraction > 0.0 {
+            let losses = Array::flat(self.segment_losses.as_slice().to_vec());
+            state.insert(SEGMENT_LOSSES.into(), losses);
+        }
         if !state.is_empty() {
             arrays.insert(layout::TRAINING_STATE.into(), state);
         }

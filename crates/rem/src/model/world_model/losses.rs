@@ -15,12 +15,38 @@ pub struct WorldModelLosses {
     pub rewards: Tensor<1>,
     /// Cross-entropy of ends.
     pub ends: Tensor<1>,
+    steps: StepLosses,
+}
+
+/// Losses on observations and rewards of single steps, without gradient, with their masks.
+struct StepLosses {
+    /// `[batch, predicted steps]`
+    observations: Tensor<2>,
+    /// `[batch, steps with an outcome]`
+    rewards: Tensor<2>,
+    masks: LossMasks,
 }
 
 impl WorldModelLosses {
     /// The minimized sum.
     pub fn total(&self) -> Tensor<1> {
         self.observations.clone() + self.rewards.clone() + self.ends.clone()
+    }
+
+    /// The loss on observations plus that on rewards of each segment, `[batch]`, without gradient.
+    pub(crate) fn by_segment(&self) -> Tensor<1> {
+        let StepLosses {
+            observations,
+            rewards,
+            masks,
+        } = &self.steps;
+        let [size, _] = observations.dims();
+        let mean = |loss: &Tensor<2>, mask: &Tensor<2>, weights: &Tensor<2>| {
+            let sums = (loss.clone() * mask.clone()).sum_dim(1);
+            (sums / weights.clone().sum_dim(1).clamp_min(0.5)).reshape([size])
+        };
+        mean(observations, &masks.observations, &masks.weights)
+            + mean(rewards, &masks.outcomes, &masks.outcomes)
     }
 }
 
@@ -91,6 +117,11 @@ impl WorldModel {
             p.ends.narrow(1, first, m).reshape([outcomes, 2]),
             batch.ends.clone().narrow(1, o, m).reshape([outcomes]),
         );
+        let steps = StepLosses {
+            observations: observation_loss.clone().inner(),
+            rewards: reward_loss.clone().inner(),
+            masks: masks.clone(),
+        };
         WorldModelLosses {
             observations: masked_mean(observation_loss, masks.observations, masks.weights),
             rewards: masked_mean(reward_loss, masks.outcomes.clone(), masks.outcomes.clone()),
@@ -99,6 +130,7 @@ impl WorldModel {
                 masks.outcomes.clone(),
                 masks.outcomes,
             ),
+            steps,
         }
     }
 
@@ -147,6 +179,7 @@ impl WorldModel {
 }
 
 /// Which steps of a batch have losses.
+#[derive(Clone)]
 struct LossMasks {
     /// 1 for observations with a loss, `[batch, predicted steps]`.
     observations: Tensor<2>,

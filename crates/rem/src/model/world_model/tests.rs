@@ -161,6 +161,48 @@ fn heads_on_predicted_observations_have_losses_up_to_the_last_step_but_one() {
     assert_eq!(counts(&[every_step, head]), [12.0, 9.0, 9.0]);
 }
 
+/// The mean over segments with the same number of steps is the loss of the batch; padding does not count.
+#[test]
+fn losses_by_segment_are_those_of_each_segment_alone() {
+    let config = Config::load("debug", &overrides(1, "from_context")).unwrap();
+    let sizes = WorldModelSizes {
+        tokens_per_obs: 4,
+        ..WorldModelSizes::of(&config, 2)
+    };
+    let device = Device::flex();
+    let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+    let model = model.without_dropout();
+    let codes = Tensor::random(
+        [sizes.vocabulary, sizes.width],
+        burn::tensor::Distribution::Normal(0.0, 1.0),
+        &device,
+    );
+    let batch = TokenBatch {
+        tokens: Tensor::<1, Int>::arange(0..36, &device)
+            .remainder_scalar(7)
+            .reshape([3, 3, 4]),
+        actions: Tensor::<1, Int>::from_ints([0, 1, 0, 1, 1, 1, 0, 0, 1], &device).reshape([3, 3]),
+        rewards: Tensor::<2>::from_floats([[0.0, 1.0, 0.0], [1.0, 1.0, -1.0], [0.0; 3]], &device),
+        ends: Tensor::zeros([3, 3], &device),
+        mask: Tensor::<2>::from_floats([[1.0; 3], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]], &device),
+    };
+    let found: Vec<f32> = (model.losses(&codes, &batch, 0).by_segment())
+        .try_into_vec_as()
+        .unwrap();
+    for (i, found) in found.into_iter().enumerate() {
+        let alone = TokenBatch {
+            tokens: batch.tokens.clone().narrow(0, i, 1),
+            actions: batch.actions.clone().narrow(0, i, 1),
+            rewards: batch.rewards.clone().narrow(0, i, 1),
+            ends: batch.ends.clone().narrow(0, i, 1),
+            mask: batch.mask.clone().narrow(0, i, 1),
+        };
+        let losses = model.losses(&codes, &alone, 0);
+        let expected: f32 = (losses.observations + losses.rewards).into_scalar();
+        assert!((found - expected).abs() < 1e-4, "{i}: {found}, {expected}");
+    }
+}
+
 /// With nearly everything dropped, the sublayers add nothing, and what is left are the embeddings: neither they nor the
 /// hidden activations of the heads are dropped.
 #[test]
