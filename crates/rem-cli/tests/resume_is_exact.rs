@@ -46,6 +46,7 @@ fn exact_in_every_mode() {
         "--set actor_critic.slow_critic=regularizer --set actor_critic.values=hl_gauss",
         "--set world_model.reward_head_input=predicted_observation",
         "--set world_model.prioritized_fraction=0.5 --set world_model.optimizer.steps_per_epoch=5",
+        "--set tokenizer.vocabulary=512 --set tokenizer.quantizer=finite_scalar",
         // A window that is full, and one that is not.
         "--set actor_critic.return_scaling=quantile_range --set actor_critic.return_scaling.window=3 \
          --set actor_critic.return_scaling.floor=0.001",

@@ -58,7 +58,7 @@ pub const METRICS: &[Metric] = &[
 
     metric(Tokenizer, "loss", "", "Total loss: the weighted reconstruction loss plus the commitment and perceptual losses."),
     metric(Tokenizer, "loss_reconstruction", "", "Reconstruction loss of frames, squared or absolute by `tokenizer.reconstruction`, without its weight."),
-    metric(Tokenizer, "loss_commitment", "", "Commitment loss plus codebook loss of the vector quantization."),
+    metric(Tokenizer, "loss_commitment", "", "Commitment loss plus codebook loss of the vector quantization; 0 with finite scalar quantization."),
     metric(Tokenizer, "loss_perceptual", "", "LPIPS distance between frames and reconstructions; 0 without a perceptual loss."),
     metric(Tokenizer, "mean_frame_error", "", "Reconstruction loss of a constant prediction, the batch's mean frame."),
     metric(Tokenizer, "grad_norm", "", "Global norm of the gradients before clipping."),

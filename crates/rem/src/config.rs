@@ -30,7 +30,7 @@ pub use actor_critic::{
 pub use env::{Atari, EnvConfig, EnvMode, FRAME_SIZES, TrainTest};
 pub use error::ConfigError;
 pub use optimizer::OptimizerConfig;
-pub use tokenizer::{CodebookInit, Encoder, Perceptual, Reconstruction, Tokenizer};
+pub use tokenizer::{CodebookInit, Encoder, Perceptual, Quantizer, Reconstruction, Tokenizer};
 pub use world_model::{
     Activation, Architecture, Decay, Embeddings, Generation, LossStart, PopMode, RewardHeadInput,
     RewardLossStart, Rewards, WorldModel,

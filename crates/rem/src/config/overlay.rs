@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::{
-    Architecture, ConfigError, ControllerInputs, Decay, Encoder, PRESETS, Result, ReturnScaling,
-    SlowCritic, renamed,
+    Architecture, ConfigError, ControllerInputs, Decay, Encoder, PRESETS, Quantizer, Result,
+    ReturnScaling, SlowCritic, renamed,
 };
 
 /// In a preset or in a game's settings: the name of the preset or game that it extends.
@@ -98,6 +98,7 @@ pub(super) fn merge(base: &mut Table, above: Table) {
 /// Fills in the defaults of the chosen variants.
 pub(super) fn complete_variants(table: &mut Table) {
     complete::<Encoder>(table, &["tokenizer", "encoder"]);
+    complete::<Quantizer>(table, &["tokenizer", "quantizer"]);
     complete::<Decay>(table, &["world_model", "architecture", "decay"]);
     complete::<Architecture>(table, &["world_model", "architecture"]);
     complete::<ControllerInputs>(table, &["actor_critic", "inputs"]);

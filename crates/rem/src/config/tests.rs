@@ -226,6 +226,9 @@ fn invalid_settings_of_chosen_variants_are_errors_that_name_the_key() {
         "actor_critic.slow_critic=target actor_critic.slow_critic.decay=1",
         "actor_critic.slow_critic=regularizer actor_critic.slow_critic.weight=0",
         "actor_critic.uniform_mix=1",
+        "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.codebook_init=data",
+        "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.dead_code_reset_after=1",
+        "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.vocabulary=64",
         "world_model.architecture=retnet world_model.reward_head_input=predicted_observation",
         "train.horizon=2 world_model.reward_loss_start=after_context world_model.reward_head_input=predicted_observation",
     ];
@@ -244,6 +247,7 @@ fn later_settings_may_be_missing_from_a_runs_config() {
     let config = Config::load("quick", &[]).unwrap();
     let mut table: Table = config.to_toml().parse().unwrap();
     for key in [
+        "tokenizer.quantizer",
         "world_model.reward_head_input",
         "world_model.prioritized_fraction",
         "actor_critic.values",

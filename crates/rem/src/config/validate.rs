@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use super::{
-    ActorCritic, Architecture, Config, ConfigError, Decay, FRAME_SIZES, LossStart, Result,
-    ReturnScaling, RewardHeadInput, RolloutLength, SlowCritic,
+    ActorCritic, Architecture, CodebookInit, Config, ConfigError, Decay, FRAME_SIZES, LossStart,
+    Quantizer, Result, ReturnScaling, RewardHeadInput, RolloutLength, SlowCritic, Tokenizer,
 };
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
@@ -96,6 +96,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         (a.terminal_value as f32).is_finite() => "actor_critic.terminal_value", a.terminal_value, "must be a finite number";
         a.entropy_weight >= 0.0 => "actor_critic.entropy_weight", a.entropy_weight, "must not be negative";
     }
+    quantizer(t)?;
     objective(a)?;
     if let Some((decay, rope_theta)) = w.architecture.retention() {
         let timescales = match decay {
@@ -127,6 +128,21 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             o.stop_after == 0 || o.stop_after > o.start_after => &key("stop_after"), o.stop_after,
                 "must be 0 or above start_after";
         }
+    }
+    Ok(())
+}
+
+/// The vocabulary of finite scalar quantization, which has no codebook to initialize or reset.
+fn quantizer(t: &Tokenizer) -> Result<()> {
+    let Quantizer::FiniteScalar { levels } = t.quantizer else {
+        return Ok(());
+    };
+    let codes = levels.iter().product::<usize>();
+    require! {
+        levels.iter().all(|n| (3..=64).contains(n)) => "tokenizer.quantizer.levels", format!("{levels:?}"), "must be three numbers from 3 to 64";
+        t.vocabulary == codes => "tokenizer.vocabulary", t.vocabulary, "must be the product of tokenizer.quantizer.levels";
+        t.codebook_init == CodebookInit::Uniform => "tokenizer.codebook_init", "data", "must be uniform without a codebook";
+        t.dead_code_reset_after == 0 => "tokenizer.dead_code_reset_after", t.dead_code_reset_after, "must be 0 without a codebook";
     }
     Ok(())
 }
