@@ -226,6 +226,8 @@ fn invalid_settings_of_chosen_variants_are_errors_that_name_the_key() {
         "actor_critic.slow_critic=target actor_critic.slow_critic.decay=1",
         "actor_critic.slow_critic=regularizer actor_critic.slow_critic.weight=0",
         "actor_critic.uniform_mix=1",
+        "tokenizer.random_shift=32",
+        "world_model.random_shift=32",
         "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.codebook_init=data",
         "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.dead_code_reset_after=1",
         "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.vocabulary=64",
@@ -248,6 +250,8 @@ fn later_settings_may_be_missing_from_a_runs_config() {
     let mut table: Table = config.to_toml().parse().unwrap();
     for key in [
         "tokenizer.quantizer",
+        "tokenizer.random_shift",
+        "world_model.random_shift",
         "world_model.reward_head_input",
         "world_model.prioritized_fraction",
         "actor_critic.values",

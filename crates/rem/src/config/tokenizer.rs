@@ -32,6 +32,9 @@ pub struct Tokenizer {
     pub codebook_init: CodebookInit,
     /// Steps without use, counted within an epoch, after which a code is reset to a latent; 0 means never.
     pub dead_code_reset_after: u32,
+    /// Pixels by which frames are shifted at most, at random in both directions (image augmentation); 0 means never.
+    #[serde(default)]
+    pub random_shift: usize,
     /// When and how the tokenizer is trained.
     pub optimizer: OptimizerConfig,
 }

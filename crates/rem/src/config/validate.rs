@@ -66,6 +66,9 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         t.dead_code_reset_after as usize <= t.optimizer.steps_per_epoch => "tokenizer.dead_code_reset_after", t.dead_code_reset_after,
             "must be at most tokenizer.optimizer.steps_per_epoch";
 
+        t.random_shift < env.frame_size => "tokenizer.random_shift", t.random_shift, "must be below env.frame_size";
+        w.random_shift < env.frame_size => "world_model.random_shift", w.random_shift, "must be below env.frame_size";
+
         w.layers > 0 => "world_model.layers", w.layers, "must be at least 1";
         w.heads > 0 && t.embedding % (2 * w.heads.max(1)) == 0 => "world_model.heads", w.heads,
             "must divide tokenizer.embedding into parts of even size";

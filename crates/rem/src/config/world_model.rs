@@ -43,6 +43,9 @@ pub struct WorldModel {
     pub prioritized_fraction: f64,
     /// Fraction of an epoch's last updates whose weights are averaged at its end.
     pub weight_averaging: f64,
+    /// Pixels by which the frames of a segment are shifted at most, all equally (image augmentation); 0 means never.
+    #[serde(default)]
+    pub random_shift: usize,
     /// When and how the world model is trained.
     pub optimizer: OptimizerConfig,
 }

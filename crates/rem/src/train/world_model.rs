@@ -41,7 +41,12 @@ impl Trainer {
             let Some(segments) = self.sample_segments(&mut rng) else {
                 return Ok(PhaseReport::no_segments("world model"));
             };
-            let batch = self.token_source(&tokenizer).segments(&segments, horizon);
+            let batch = (self.token_source(&tokenizer)).augmented_segments(
+                &segments,
+                horizon,
+                config.random_shift,
+                &mut rng,
+            );
             let losses = self.agent.world_model.losses(&codes, &batch, rng.random());
             let total = losses.total();
             let result = self
