@@ -48,6 +48,7 @@ fn exact_in_every_mode() {
         "--set world_model.prioritized_fraction=0.5 --set world_model.optimizer.steps_per_epoch=5",
         "--set tokenizer.vocabulary=512 --set tokenizer.quantizer=finite_scalar",
         "--set tokenizer.random_shift=3 --set world_model.random_shift=2",
+        "--set world_model.ensemble_heads=2 --set actor_critic.curiosity_weight=1",
         // A window that is full, and one that is not.
         "--set actor_critic.return_scaling=quantile_range --set actor_critic.return_scaling.window=3 \
          --set actor_critic.return_scaling.floor=0.001",

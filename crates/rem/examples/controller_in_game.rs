@@ -173,6 +173,7 @@ impl<'a> Games<'a> {
             actions: Tensor::stack(actions, 1),
             rewards,
             ends,
+            disagreements: vec![Vec::new(); count],
         }
     }
 }

@@ -10,7 +10,10 @@ use rem_run::{MetricsLine, layout, parse_lines};
 fn logged_metrics_are_the_documented_ones() {
     let dir = tempfile::tempdir().unwrap();
     // With every setting that adds a metric.
-    let set = ["actor_critic.return_scaling=quantile_range"];
+    let set = [
+        "actor_critic.return_scaling=quantile_range",
+        "world_model.ensemble_heads=2",
+    ];
     let config = Config::load("debug", &set.map(String::from)).unwrap();
     let run = RunDir::create(&dir.path().join("run")).unwrap();
     train::protocol(&config, 1, None, None)

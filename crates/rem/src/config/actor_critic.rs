@@ -27,6 +27,9 @@ pub struct ActorCritic {
     pub mask_after_termination: bool,
     /// Value of a terminal state in λ-returns; a negative value penalizes lost lives.
     pub terminal_value: f64,
+    /// Weight of the disagreement of `world_model.ensemble_heads` in imagined rewards (curiosity).
+    #[serde(default)]
+    pub curiosity_weight: f64,
     /// How values are modeled.
     #[serde(default)]
     pub values: Values,

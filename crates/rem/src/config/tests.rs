@@ -226,6 +226,9 @@ fn invalid_settings_of_chosen_variants_are_errors_that_name_the_key() {
         "actor_critic.slow_critic=target actor_critic.slow_critic.decay=1",
         "actor_critic.slow_critic=regularizer actor_critic.slow_critic.weight=0",
         "actor_critic.uniform_mix=1",
+        "world_model.ensemble_heads=1 actor_critic.curiosity_weight=1",
+        "world_model.ensemble_heads=4 actor_critic.curiosity_weight=-1",
+        "world_model.architecture=transformer world_model.ensemble_heads=4",
         "tokenizer.random_shift=32",
         "world_model.random_shift=32",
         "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.codebook_init=data",
@@ -251,6 +254,8 @@ fn later_settings_may_be_missing_from_a_runs_config() {
     for key in [
         "tokenizer.quantizer",
         "tokenizer.random_shift",
+        "world_model.ensemble_heads",
+        "actor_critic.curiosity_weight",
         "world_model.random_shift",
         "world_model.reward_head_input",
         "world_model.prioritized_fraction",

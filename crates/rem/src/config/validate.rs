@@ -87,6 +87,14 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         w.first_outcome() < w.outcomes_end(c.train.horizon) => "world_model.reward_head_input", w.reward_head_input.name(),
             "leaves no loss on rewards, because train.horizon is too short";
 
+        w.ensemble_heads == 0 || matches!(w.architecture, Architecture::Pop { .. }) =>
+            "world_model.ensemble_heads", w.ensemble_heads, "must be 0 without POP";
+        w.ensemble_heads <= 64 => "world_model.ensemble_heads", w.ensemble_heads, "must be at most 64";
+        a.curiosity_weight >= 0.0 && (a.curiosity_weight as f32).is_finite() => "actor_critic.curiosity_weight", a.curiosity_weight,
+            "must not be negative";
+        a.curiosity_weight == 0.0 || w.ensemble_heads >= 2 => "actor_critic.curiosity_weight", a.curiosity_weight,
+            "needs at least two world_model.ensemble_heads";
+
         a.lstm_dim > 0 => "actor_critic.lstm_dim", a.lstm_dim, "must be at least 1";
         a.burn_in >= 1 && a.burn_in + 1 >= w.context => "actor_critic.burn_in", a.burn_in,
             "must be at least 1 and at least world_model.context - 1";

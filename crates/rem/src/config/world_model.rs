@@ -38,6 +38,9 @@ pub struct WorldModel {
     /// Input of the heads for rewards and ends.
     #[serde(default)]
     pub reward_head_input: RewardHeadInput,
+    /// Additional observation heads on detached outputs, whose disagreement measures novelty; 0 means none.
+    #[serde(default)]
+    pub ensemble_heads: usize,
     /// Fraction of each batch that is sampled by the segments' last losses, new segments first; the others are uniform.
     #[serde(default)]
     pub prioritized_fraction: f64,

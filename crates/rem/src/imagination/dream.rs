@@ -41,6 +41,9 @@ pub struct DreamStep {
     pub rewards: Vec<f32>,
     /// Whether each trajectory terminated.
     pub ends: Vec<bool>,
+    /// How much the ensemble disagrees about the next observation of each trajectory, in nats per token. Empty without an
+    /// ensemble.
+    pub disagreements: Vec<f32>,
 }
 
 impl<'a> Dream<'a> {
@@ -139,7 +142,10 @@ impl<'a> Dream<'a> {
         sample: SampleFn,
     ) -> DreamStep {
         let input = self.world_model.outcome_input(output, &predictions);
-        let step = self.outcome(input, sample);
+        let mut step = self.outcome(input, sample);
+        if let Some(disagreement) = self.world_model.disagreement(&predictions) {
+            step.disagreements = host::floats(disagreement);
+        }
         self.tokens = sample_tokens(self.world_model.observation_logits(predictions), sample);
         self.state = state;
         step
@@ -179,6 +185,7 @@ impl<'a> Dream<'a> {
         DreamStep {
             rewards: host::floats(rewards),
             ends: host::ints(ends).into_iter().map(|e| e == 1).collect(),
+            disagreements: Vec::new(),
         }
     }
 }

@@ -23,6 +23,8 @@ pub struct DreamStats {
     pub termination_rate: f64,
     /// Mean of the predicted values.
     pub mean_value: f64,
+    /// Mean disagreement of the ensemble; 0 without one.
+    pub mean_disagreement: f64,
 }
 
 /// Burns in the LSTM with real steps and returns its state. Padded steps do not change the state. `with_actions` is
@@ -74,6 +76,8 @@ pub struct Rollout {
     pub rewards: Vec<Vec<f32>>,
     /// Whether the trajectory terminates after each action.
     pub ends: Vec<Vec<bool>>,
+    /// Disagreement of the ensemble after each action, by trajectory; empty without an ensemble.
+    pub disagreements: Vec<Vec<f32>>,
 }
 
 /// Imagines trajectories of `steps` observations from each start, with actions sampled from the policy and without
@@ -107,6 +111,7 @@ pub fn imagine(
     let mut encoder_inputs = vec![controller.encoder_input(tokenizer, dream.tokens())];
     let mut rewards = vec![Vec::with_capacity(steps); batch];
     let mut ends = vec![Vec::with_capacity(steps); batch];
+    let mut disagreements = vec![Vec::new(); batch];
     for t in 1..steps {
         state = controller.observe(encoder_inputs[t - 1].clone(), state);
         let action = sample(controller.heads(&state).logits, rng);
@@ -118,6 +123,7 @@ pub fn imagine(
         for b in 0..batch {
             rewards[b].push(step.rewards[b]);
             ends[b].push(step.ends[b]);
+            disagreements[b].extend(step.disagreements.get(b));
         }
     }
     Rollout {
@@ -127,6 +133,7 @@ pub fn imagine(
         actions: Tensor::stack(actions, 1),
         rewards,
         ends,
+        disagreements,
     }
 }
 
@@ -161,8 +168,14 @@ impl Rollout {
         let (mut returns, mut weights) = (Vec::new(), Vec::new());
         for b in 0..batch {
             let row = &bootstrap_rows[b * steps..(b + 1) * steps];
+            let mut rewards = self.rewards[b].clone();
+            if config.curiosity_weight > 0.0 {
+                for (reward, disagreement) in rewards.iter_mut().zip(&self.disagreements[b]) {
+                    *reward += config.curiosity_weight as f32 * disagreement;
+                }
+            }
             let g = lambda_returns(
-                &self.rewards[b],
+                &rewards,
                 &self.ends[b],
                 row,
                 config.discount as f32,
@@ -190,6 +203,12 @@ impl Rollout {
                 / batch as f64,
             mean_value: value_rows.iter().map(|v| f64::from(*v)).sum::<f64>()
                 / value_rows.len() as f64,
+            mean_disagreement: {
+                let all: Vec<f64> = (self.disagreements.iter().flatten())
+                    .map(|x| f64::from(*x))
+                    .collect();
+                all.iter().sum::<f64>() / all.len().max(1) as f64
+            },
         };
         let table = |v: Vec<f32>| Tensor::<1>::from_floats(&v[..], &device).reshape([batch, used]);
         let experience = Experience {

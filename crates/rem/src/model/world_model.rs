@@ -13,6 +13,7 @@ use crate::model::linear::linear;
 use crate::model::network::{Network, NetworkState};
 pub use crate::model::world_model_sizes::WorldModelSizes;
 
+mod ensemble;
 mod initial;
 mod losses;
 
@@ -30,6 +31,8 @@ pub struct WorldModel {
     head_observations: Head,
     head_rewards: Head,
     head_ends: Head,
+    /// Predict observations like `head_observations`, without gradients to the network.
+    ensemble: Vec<Head>,
     context: usize,
     /// First observation of a segment with a loss.
     first_observation: usize,
@@ -124,6 +127,9 @@ impl WorldModel {
                 },
             },
             head_ends: Head::new(width, 2, precision, device),
+            ensemble: (0..config.ensemble_heads)
+                .map(|_| Head::new(width, sizes.vocabulary, precision, device))
+                .collect(),
             context: config.context,
             first_observation: config.first_observation(),
             first_outcome: config.first_outcome(),
@@ -312,6 +318,12 @@ impl WorldModel {
     /// Token logits of network outputs: `[rows, width]` -> `[rows, vocabulary]`.
     pub fn token_logits(&self, outputs: Tensor<2>) -> Tensor<2> {
         self.head_observations.forward(outputs)
+    }
+
+    /// How much the ensemble's heads disagree about the next observations, `[batch]` in nats per token, given the outputs
+    /// of the prediction tokens, `[batch, K, width]`. `None` without an ensemble.
+    pub(crate) fn disagreement(&self, predictions: &Tensor<3>) -> Option<Tensor<1>> {
+        ensemble::disagreement(&self.ensemble, predictions)
     }
 
     /// How rewards are modeled.

@@ -25,7 +25,8 @@ impl Trainer {
         let mut rng = self.seeds.rng(epoch, Purpose::ActorCritic);
         let tokenizer = self.agent.tokenizer.valid();
         let world_model = self.agent.world_model.valid();
-        let (mut means, mut scales) = (Means::default(), Means::default());
+        let (mut means, mut disagreements) = (Means::default(), Means::default());
+        let (mut scales, ensemble) = (Means::default(), self.config.world_model.ensemble_heads > 0);
         for step in 0..settings.steps_per_epoch {
             let segments = self.replay.sample_backward(
                 settings.batch_size,
@@ -78,13 +79,16 @@ impl Trainer {
                 ("imagined_value", stats.mean_value),
                 ("grad_norm", norm),
             ]);
+            if ensemble {
+                disagreements.add(&[("imagined_disagreement", stats.mean_disagreement)]);
+            }
             if config.return_scaling != (ReturnScaling::Off {}) {
                 scales.add(&[("return_scale", return_scale)]);
             }
             listener(Event::Step { done: step + 1 });
         }
         Ok(PhaseReport {
-            values: [means.take(), scales.take()].concat(),
+            values: [means.take(), disagreements.take(), scales.take()].concat(),
             warnings: vec![],
         })
     }

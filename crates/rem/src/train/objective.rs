@@ -127,6 +127,7 @@ mod tests {
             actions: Tensor::zeros([2, 1], &device),
             rewards: vec![vec![2.0], vec![0.0]],
             ends: vec![vec![true]; 2],
+            disagreements: vec![vec![]; 2],
         }
     }
 

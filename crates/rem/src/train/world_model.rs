@@ -36,6 +36,7 @@ impl Trainer {
         let codes = tokenizer.codes();
         let validation = self.validation_losses(&tokenizer, first_new);
         let (mut means, mut average) = (Means::default(), WeightAverage::default());
+        let mut ensembles = Means::default();
         let averaged = (settings.steps_per_epoch as f64 * config.weight_averaging).round() as usize;
         for step in 0..settings.steps_per_epoch {
             let Some(segments) = self.sample_segments(&mut rng) else {
@@ -79,10 +80,14 @@ impl Trainer {
                 ("loss_ends", scalar(&losses.ends)),
                 ("grad_norm", norm),
             ]);
+            if let Some(ensemble) = &losses.ensemble {
+                ensembles.add(&[("loss_ensemble", scalar(ensemble))]);
+            }
             listener(Event::Step { done: step + 1 });
         }
         self.agent.world_model = average.apply_to(self.agent.world_model.clone());
         let mut values = means.take();
+        values.extend(ensembles.take());
         values.extend(validation);
         Ok(PhaseReport {
             values,

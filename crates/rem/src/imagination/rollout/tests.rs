@@ -141,6 +141,7 @@ fn returns_bootstrap_from_the_slow_critic_if_it_is_the_target() {
         actions: batch.actions.clone().narrow(1, 0, STEPS - 1),
         rewards: vec![vec![0.5; STEPS - 1]; rows],
         ends: vec![vec![false; STEPS - 1]; rows],
+        disagreements: vec![vec![]; rows],
     };
     let values = |controller: &ActorCritic| {
         let (inputs, actions) = (rollout.encoder_inputs.clone(), rollout.actions.clone());
@@ -175,4 +176,55 @@ fn returns_bootstrap_from_the_slow_critic_if_it_is_the_target() {
     assert_eq!(slow_values, Some(unrolled));
     let (regularized, _) = returns("regularizer", Some(&slow));
     assert_eq!(regularized, expected(&batch.controller));
+}
+
+/// An ensemble of different heads disagrees; its disagreement is added to imagined rewards, not to their statistics.
+#[test]
+fn disagreement_of_the_ensemble_is_a_reward() {
+    use crate::model::world_model::WorldModelSizes;
+    let set = [
+        "world_model.ensemble_heads=3",
+        "actor_critic.curiosity_weight=0.5",
+    ];
+    let config = Config::load("debug", &set.map(String::from)).unwrap();
+    let batch = BurnIn::new("codes");
+    let (device, rows) = (Device::flex(), REAL.len());
+    let sizes = WorldModelSizes::of(&config, ACTIONS);
+    let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+    let starts = DreamStarts {
+        tokens: batch.tokens.clone(),
+        actions: batch.actions.clone().narrow(1, 0, STEPS - 1),
+        mask: Tensor::ones([rows, STEPS - 1], &device),
+    };
+    let mut rng = <rand_chacha::ChaCha8Rng as rand::SeedableRng>::seed_from_u64(1);
+    let rollout = imagine(
+        &batch.controller,
+        &model,
+        &batch.tokenizer,
+        starts,
+        3,
+        false,
+        &mut rng,
+    );
+    let all = rollout.disagreements.as_slice().concat();
+    assert_eq!(all.len(), 2 * rows);
+    // Between 0 and ln 3.
+    assert!(all.iter().all(|d| (1e-6..1.1).contains(d)), "{all:?}");
+
+    let returns = |weight: f64| {
+        let settings = config::ActorCritic {
+            curiosity_weight: weight,
+            lambda: 0.0,
+            ..config.actor_critic.clone()
+        };
+        let (experience, stats) = (rollout.clone()).experience(&batch.controller, None, &settings);
+        let mean = all.iter().sum::<f32>() / all.len() as f32;
+        assert!((stats.mean_disagreement - f64::from(mean)).abs() < 1e-6);
+        (host::floats(experience.returns), stats.mean_return)
+    };
+    let ((without, mean_return), (with, same_mean_return)) = (returns(0.0), returns(0.5));
+    assert_eq!(mean_return, same_mean_return);
+    for ((without, with), disagreement) in without.into_iter().zip(with).zip(all) {
+        assert!((with - without - 0.5 * disagreement).abs() < 1e-5);
+    }
 }

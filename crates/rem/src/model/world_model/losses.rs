@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, TensorData};
 use rem_kernels::{Dropout, cross_entropy};
 
-use super::{TokenBatch, WorldModel};
+use super::{TokenBatch, WorldModel, ensemble};
 use crate::config::{RewardHeadInput, Rewards};
 use crate::model::hl_gauss;
 
@@ -15,6 +15,8 @@ pub struct WorldModelLosses {
     pub rewards: Tensor<1>,
     /// Cross-entropy of ends.
     pub ends: Tensor<1>,
+    /// Cross-entropy of observation tokens by the ensemble's heads, if there are any.
+    pub ensemble: Option<Tensor<1>>,
     steps: StepLosses,
 }
 
@@ -30,7 +32,11 @@ struct StepLosses {
 impl WorldModelLosses {
     /// The minimized sum.
     pub fn total(&self) -> Tensor<1> {
-        self.observations.clone() + self.rewards.clone() + self.ends.clone()
+        let total = self.observations.clone() + self.rewards.clone() + self.ends.clone();
+        match &self.ensemble {
+            Some(ensemble) => total + ensemble.clone(),
+            None => total,
+        }
     }
 
     /// The loss on observations plus that on rewards of each segment, `[batch]`, without gradient.
@@ -79,17 +85,24 @@ impl WorldModel {
 
         let rows = size * n;
         let vocabulary = p.observations.dims()[3];
+        let targets = batch.tokens.clone().narrow(1, c, n).reshape([rows * k]);
         let observation_loss = cross_entropy(
             p.observations.reshape([rows * k, vocabulary]),
-            batch.tokens.clone().narrow(1, c, n).reshape([rows * k]),
+            targets.clone(),
         );
-        let mut observation_loss: Tensor<2> = observation_loss.reshape([size, n * k]);
-        if self.includes_unpredicted_token() {
-            observation_loss = observation_loss * first_and_others(0.0, n * k, &batch.mask);
-        }
-        // Mean over the K tokens of each step: [size, n]
-        let observation_loss: Tensor<2> = observation_loss.reshape([rows, k]);
-        let observation_loss = observation_loss.mean_dim(1).reshape([size, n]);
+        let by_step = |loss: Tensor<1>| -> Tensor<2> {
+            let mut loss: Tensor<2> = loss.reshape([size, n * k]);
+            if self.includes_unpredicted_token() {
+                loss = loss * first_and_others(0.0, n * k, &batch.mask);
+            }
+            // Mean over the K tokens of each step: [size, n]
+            let loss: Tensor<2> = loss.reshape([rows, k]);
+            loss.mean_dim(1).reshape([size, n])
+        };
+        let observation_loss = by_step(observation_loss);
+        let [.., width] = p.observation_outputs.dims();
+        let outputs = p.observation_outputs.reshape([rows * k, width]);
+        let ensemble_loss = ensemble::losses(&self.ensemble, outputs, targets).map(by_step);
 
         // The losses on rewards and ends may start one step before those on observations.
         let (o, m) = self.outcome_range(steps);
@@ -123,6 +136,8 @@ impl WorldModel {
             masks: masks.clone(),
         };
         WorldModelLosses {
+            ensemble: ensemble_loss
+                .map(|loss| masked_mean(loss, masks.observations.clone(), masks.weights.clone())),
             observations: masked_mean(observation_loss, masks.observations, masks.weights),
             rewards: masked_mean(reward_loss, masks.outcomes.clone(), masks.outcomes.clone()),
             ends: masked_mean(
