@@ -49,6 +49,7 @@ fn exact_in_every_mode() {
         "--set tokenizer.vocabulary=512 --set tokenizer.quantizer=finite_scalar",
         "--set tokenizer.random_shift=3 --set world_model.random_shift=2",
         "--set world_model.ensemble_heads=2 --set actor_critic.curiosity_weight=1",
+        "--set world_model.architecture=pop_attention",
         // A window that is full, and one that is not.
         "--set actor_critic.return_scaling=quantile_range --set actor_critic.return_scaling.window=3 \
          --set actor_critic.return_scaling.floor=0.001",

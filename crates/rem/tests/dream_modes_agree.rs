@@ -129,7 +129,13 @@ fn at<const D: usize, const E: usize>(x: &Tensor<D>, t: usize) -> Tensor<E> {
 /// POP's predictions in one training pass equal those of imagination step by step.
 #[test]
 fn pop_training_forward_matches_imagination() {
-    let case = Case::new(&[]);
+    for architecture in ["pop", "pop_attention"] {
+        pop_training_forward_matches_imagination_with(architecture);
+    }
+}
+
+fn pop_training_forward_matches_imagination_with(architecture: &str) {
+    let case = Case::new(&[&format!("world_model.architecture={architecture}")]);
     for first in [0, 2] {
         let p = case.predict(first);
         let mut state = case.model.initial_state();
@@ -265,6 +271,7 @@ fn calls_and_tokens_match_the_paper() {
     for (set, per_step) in [
         cost(&[][..], 2, 2 * k + 1),
         cost(&["world_model.architecture.mode=one_call"], 1, 2 * k + 1),
+        cost(&["world_model.architecture=pop_attention"], 2, 2 * k + 1),
         cost(TOKEN_BY_TOKEN[0], k, k + 1),
         cost(TOKEN_BY_TOKEN[2], k, k + 1),
     ] {

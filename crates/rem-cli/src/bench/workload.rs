@@ -266,9 +266,12 @@ impl Workload {
 fn transitions(config: &Config, batches: Batches) -> usize {
     let observations = config.rollout_steps();
     match (batches, config.world_model.architecture) {
-        (Batches::Reference, Architecture::Pop { .. } | Architecture::Retnet { .. }) => {
-            observations
-        }
+        (
+            Batches::Reference,
+            Architecture::Pop { .. }
+            | Architecture::Retnet { .. }
+            | Architecture::PopAttention { .. },
+        ) => observations,
         (Batches::Paper | Batches::Reference, _) => observations - 1,
     }
 }

@@ -123,6 +123,7 @@ fn settings_of_another_variant_are_unknown_keys() {
     let cases = [
         "world_model.architecture=retnet world_model.architecture.mode=one_call",
         "world_model.architecture=transformer world_model.architecture.mode=auto",
+        "world_model.architecture=pop_attention world_model.architecture.mode=one_call",
         "world_model.architecture=transformer world_model.architecture.decay=powers_of_two",
         "world_model.architecture.type=transformer world_model.architecture.rope_theta=100",
         "world_model.architecture.decay=powers_of_two world_model.architecture.decay.timescales=[16,128]",

@@ -82,12 +82,12 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         w.first_observation() < c.train.horizon => "world_model.loss_start", w.loss_start,
             "must leave observations with a loss, because the context has train.horizon steps";
 
-        w.reward_head_input == RewardHeadInput::Action || matches!(w.architecture, Architecture::Pop { .. }) =>
+        w.reward_head_input == RewardHeadInput::Action || w.architecture.is_pop() =>
             "world_model.reward_head_input", w.reward_head_input.name(), "must be action without POP";
         w.first_outcome() < w.outcomes_end(c.train.horizon) => "world_model.reward_head_input", w.reward_head_input.name(),
             "leaves no loss on rewards, because train.horizon is too short";
 
-        w.ensemble_heads == 0 || matches!(w.architecture, Architecture::Pop { .. }) =>
+        w.ensemble_heads == 0 || w.architecture.is_pop() =>
             "world_model.ensemble_heads", w.ensemble_heads, "must be 0 without POP";
         w.ensemble_heads <= 64 => "world_model.ensemble_heads", w.ensemble_heads, "must be at most 64";
         a.curiosity_weight >= 0.0 && (a.curiosity_weight as f32).is_finite() => "actor_critic.curiosity_weight", a.curiosity_weight,
@@ -109,7 +109,13 @@ pub(super) fn validate(c: &Config) -> Result<()> {
     }
     quantizer(t)?;
     objective(a)?;
-    if let Some((decay, rope_theta)) = w.architecture.retention() {
+    if let Some(rope_theta) = w.architecture.rope_theta() {
+        require! {
+            rope_theta > 1.0 && rope_theta <= 1e9 => "world_model.architecture.rope_theta", rope_theta,
+                "must be above 1 and at most 1e9";
+        }
+    }
+    if let Some((decay, _)) = w.architecture.retention() {
         let timescales = match decay {
             Decay::LogSpaced { timescales } => timescales.to_vec(),
             Decay::PowersOfTwo {} => vec![],
@@ -118,8 +124,6 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             timescales.iter().all(|tokens| *tokens > 1.0 && *tokens <= 1e6) =>
                 "world_model.architecture.decay.timescales", format!("{timescales:?}"),
                 "must be two numbers of tokens, above 1 and at most 1e6";
-            rope_theta > 1.0 && rope_theta <= 1e9 => "world_model.architecture.rope_theta", rope_theta,
-                "must be above 1 and at most 1e9";
         }
     }
     for (name, o) in [

@@ -81,6 +81,13 @@ pub enum Architecture {
     },
     /// A causal Transformer with a key-value cache, token by token (IRIS).
     Transformer {},
+    /// A causal Transformer with POP: rotary positions, a key-value cache, all tokens of an observation in parallel
+    /// (Simulus).
+    PopAttention {
+        /// Base of the rotary position encoding: angles per token range from 1 to 1/base radians.
+        #[serde(default = "rope_theta")]
+        rope_theta: f64,
+    },
 }
 
 fn rope_theta() -> f64 {
@@ -164,8 +171,21 @@ impl Architecture {
                 decay, rope_theta, ..
             }
             | Self::Retnet { decay, rope_theta } => Some((decay, rope_theta)),
-            Self::Transformer {} => None,
+            Self::Transformer {} | Self::PopAttention { .. } => None,
         }
+    }
+
+    /// Base of the rotary position encoding; `None` without one.
+    pub fn rope_theta(&self) -> Option<f64> {
+        match *self {
+            Self::PopAttention { rope_theta } => Some(rope_theta),
+            _ => self.retention().map(|(_, rope_theta)| rope_theta),
+        }
+    }
+
+    /// Whether all tokens of an observation are predicted in parallel.
+    pub fn is_pop(&self) -> bool {
+        matches!(self, Self::Pop { .. } | Self::PopAttention { .. })
     }
 
     /// How an imagined observation is generated. [`PopMode::Auto`] counts as two calls until it is resolved.
@@ -175,7 +195,7 @@ impl Architecture {
                 mode: PopMode::OneCall,
                 ..
             } => Generation::OneCall,
-            Self::Pop { .. } => Generation::TwoCalls,
+            Self::Pop { .. } | Self::PopAttention { .. } => Generation::TwoCalls,
             Self::Retnet { .. } | Self::Transformer {} => Generation::TokenByToken,
         }
     }

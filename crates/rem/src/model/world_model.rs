@@ -140,7 +140,9 @@ impl WorldModel {
         };
         match config.architecture {
             Architecture::Transformer {} => gpt_initialized(model),
-            Architecture::Pop { .. } | Architecture::Retnet { .. } => model,
+            Architecture::Pop { .. }
+            | Architecture::Retnet { .. }
+            | Architecture::PopAttention { .. } => model,
         }
     }
 
