@@ -57,6 +57,7 @@ pub const PRESETS: &[(&str, &str)] = &[
         include_str!("../../../configs/paper-text.toml"),
     ),
     ("iris", include_str!("../../../configs/iris.toml")),
+    ("simulus", include_str!("../../../configs/simulus.toml")),
     (
         "ablation-none",
         include_str!("../../../configs/ablation-none.toml"),
