@@ -1,4 +1,4 @@
-//! The presets for the paper's text and for IRIS train every component, at small sizes.
+//! The presets for the paper's text, IRIS and Simulus train every component, at small sizes.
 
 mod support;
 
@@ -69,6 +69,30 @@ fn every_step_has_a_loss_without_pop() {
         "world_model.architecture=retnet",
     ];
     trains("paper-text", &set);
+}
+
+#[test]
+fn simulus_trains() {
+    let small = [
+        "collect.epochs=4",
+        "world_model.layers=2",
+        "tokenizer.channels=8",
+        "tokenizer.vocabulary=512",
+        "world_model.optimizer.batch_size=4",
+        "actor_critic.optimizer.steps_per_epoch=2",
+    ];
+    let config = trains("simulus", &small);
+    for line in [
+        "type = \"pop_attention\"",
+        "type = \"finite_scalar\"",
+        "type = \"quantile_range\"",
+        "rewards = \"hl_gauss\"",
+        "values = \"hl_gauss\"",
+        "reward_head_input = \"predicted_observation\"",
+        "ensemble_heads = 4",
+    ] {
+        assert!(config.lines().any(|l| l == line), "{line} in {config}");
+    }
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn exact_after_two_kills_within_epochs() {
     assert_same(&reproducible_files(&dir), &whole);
 }
 
-/// Every tokenizer, imagination mode and controller of the paper's ablations.
+/// Every tokenizer, imagination mode and controller of the paper's ablations, and every setting with a state of its own.
 #[test]
 fn exact_in_every_mode() {
     let modes = [
@@ -41,6 +41,19 @@ fn exact_in_every_mode() {
         "--set world_model.architecture=transformer --set world_model.embeddings=own",
         "--set actor_critic.inputs=codes",
         "--set actor_critic.inputs=pixels",
+        "--set world_model.rewards=hl_gauss --set actor_critic.values=hl_gauss",
+        "--set actor_critic.slow_critic=target --set actor_critic.uniform_mix=0.01",
+        "--set actor_critic.slow_critic=regularizer --set actor_critic.values=hl_gauss",
+        "--set world_model.reward_head_input=predicted_observation",
+        "--set world_model.prioritized_fraction=0.5 --set world_model.optimizer.steps_per_epoch=5",
+        "--set tokenizer.vocabulary=512 --set tokenizer.quantizer=finite_scalar",
+        "--set tokenizer.random_shift=3 --set world_model.random_shift=2",
+        "--set world_model.ensemble_heads=2 --set actor_critic.curiosity_weight=1",
+        "--set world_model.architecture=pop_attention",
+        // A window that is full, and one that is not.
+        "--set actor_critic.return_scaling=quantile_range --set actor_critic.return_scaling.window=3 \
+         --set actor_critic.return_scaling.floor=0.001",
+        "--set actor_critic.return_scaling=quantile_range --set actor_critic.return_scaling.floor=0.001",
     ];
     for mode in modes {
         let temp = temp_dir();

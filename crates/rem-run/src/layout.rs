@@ -18,6 +18,9 @@ pub const LOCK: &str = ".lock";
 pub const CHECKPOINTS: &str = "checkpoints";
 /// The list of files of a checkpoint, in its directory.
 pub const MANIFEST: &str = "manifest.json";
+/// The file of a checkpoint with what training keeps besides weights and moments, without its extension. Written only if
+/// the settings of the run need it.
+pub const TRAINING_STATE: &str = "training_state";
 /// Directory of experience, one file per epoch, named by [`replay_name`].
 pub const REPLAY: &str = "replay";
 /// Directory of images and animations, named by [`media_name`].

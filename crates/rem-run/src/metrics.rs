@@ -58,7 +58,7 @@ pub const METRICS: &[Metric] = &[
 
     metric(Tokenizer, "loss", "", "Total loss: the weighted reconstruction loss plus the commitment and perceptual losses."),
     metric(Tokenizer, "loss_reconstruction", "", "Reconstruction loss of frames, squared or absolute by `tokenizer.reconstruction`, without its weight."),
-    metric(Tokenizer, "loss_commitment", "", "Commitment loss plus codebook loss of the vector quantization."),
+    metric(Tokenizer, "loss_commitment", "", "Commitment loss plus codebook loss of the vector quantization; 0 with finite scalar quantization."),
     metric(Tokenizer, "loss_perceptual", "", "LPIPS distance between frames and reconstructions; 0 without a perceptual loss."),
     metric(Tokenizer, "mean_frame_error", "", "Reconstruction loss of a constant prediction, the batch's mean frame."),
     metric(Tokenizer, "grad_norm", "", "Global norm of the gradients before clipping."),
@@ -67,10 +67,11 @@ pub const METRICS: &[Metric] = &[
     metric(Tokenizer, "code_perplexity", "codes", "Exponential of the entropy of code usage: the effective number of codes."),
     metric(Tokenizer, "codes_reset", "codes", "Unused codes that were reset to encoder outputs, by `tokenizer.dead_code_reset_after`."),
 
-    metric(WorldModel, "loss", "", "Total loss: the sum of the observation, reward and termination losses."),
+    metric(WorldModel, "loss", "", "Total loss: the sum of the observation, reward, termination and ensemble losses."),
     metric(WorldModel, "loss_obs", "nats per token", "Cross-entropy of the next observation's tokens."),
-    metric(WorldModel, "loss_rewards", "nats", "Cross-entropy of the reward's sign, or squared error with `world_model.rewards = \"continuous\"`."),
+    metric(WorldModel, "loss_rewards", "nats", "Cross-entropy of the reward's sign, squared error with `world_model.rewards = \"continuous\"`, or cross-entropy of bins with `hl_gauss`."),
     metric(WorldModel, "loss_ends", "nats", "Cross-entropy of episode termination."),
+    metric(WorldModel, "loss_ensemble", "nats per token", "Mean cross-entropy of the ensemble's heads; not logged without `world_model.ensemble_heads`."),
     metric(WorldModel, "grad_norm", "", "Global norm of the gradients before clipping."),
     metric(WorldModel, "validation/loss_obs", "nats per token", "`loss_obs` on the replay's new steps of this epoch before training on them, not on test episodes (`test/loss_obs`); not logged if there are none."),
     metric(WorldModel, "validation/loss_rewards", "nats", "`loss_rewards` on the same steps."),
@@ -78,11 +79,13 @@ pub const METRICS: &[Metric] = &[
 
     metric(ActorCritic, "loss", "", "Total loss: the policy and value losses minus the weighted entropy."),
     metric(ActorCritic, "loss_policy", "", "REINFORCE loss with the value as baseline."),
-    metric(ActorCritic, "loss_value", "", "Squared error between values and λ-returns."),
+    metric(ActorCritic, "loss_value", "", "Squared error between values and λ-returns, or cross-entropy with `actor_critic.values = \"hl_gauss\"`."),
     metric(ActorCritic, "entropy", "nats", "Mean entropy of the policy in imagination."),
-    metric(ActorCritic, "imagined_return", "", "Mean undiscounted sum of rewards of an imagined trajectory up to its termination."),
+    metric(ActorCritic, "imagined_return", "", "Mean undiscounted sum of rewards of an imagined trajectory up to its termination, without curiosity."),
     metric(ActorCritic, "imagined_termination_rate", "", "Fraction of imagined trajectories that terminate."),
     metric(ActorCritic, "imagined_value", "", "Mean predicted value in imagination."),
+    metric(ActorCritic, "imagined_disagreement", "nats per token", "Mean disagreement of the ensemble's heads in imagination, without its weight; not logged without `world_model.ensemble_heads`."),
+    metric(ActorCritic, "return_scale", "", "Divisor of the advantages; not logged without `actor_critic.return_scaling`."),
     metric(ActorCritic, "grad_norm", "", "Global norm of the gradients before clipping."),
 
     metric(Evaluate, "mean_return", "", "Mean return of the evaluation episodes."),

@@ -22,6 +22,7 @@ use rem::model::sampling::sample;
 use rem::seeds::Seeds;
 use rem::train::evaluate::evaluate;
 use rem::train::load_agent;
+use rem::train::objective::ControllerObjective;
 use rem::train::optimizer::{AdamW, DecayGroup};
 use rem::{Agent, Env, Player, run, threads};
 
@@ -55,6 +56,7 @@ fn train(config: &Config, mut agent: Agent, updates: usize) -> Result<(), Box<dy
         config.precision.into(),
         &autodiff,
     );
+    let mut objective = ControllerObjective::new(&config.actor_critic, &agent.actor_critic);
     let mut optimizer = AdamW::new(settings, &config.train, DecayGroup::All);
     let (mut entropy, mut value) = (0.0, 0.0);
     for update in 1..=updates {
@@ -62,7 +64,8 @@ fn train(config: &Config, mut agent: Agent, updates: usize) -> Result<(), Box<dy
         let rate = settings.learning_rate * (1.0 + done * (settings.final_lr_fraction - 1.0));
         optimizer.set_learning_rate(rate);
         let rollout = games.rollout(&agent.valid(), config.rollout_steps());
-        let (experience, _) = rollout.experience(&agent.actor_critic, &config.actor_critic);
+        let (experience, _) =
+            objective.experience(rollout, &agent.actor_critic, &config.actor_critic);
         let losses = actor_critic::losses(experience, &config.actor_critic);
         entropy += f64::from(losses.mean_entropy.clone().inner().into_scalar::<f32>());
         value += f64::from(losses.value.clone().inner().into_scalar::<f32>());
@@ -70,6 +73,7 @@ fn train(config: &Config, mut agent: Agent, updates: usize) -> Result<(), Box<dy
             .step(agent.actor_critic.clone(), &losses.total())
             .map_err(|error| error.0)?;
         agent.actor_critic = controller;
+        objective.update(&agent.actor_critic, &config.actor_critic);
         if update % (updates / 10).max(1) == 0 {
             let seeds = Seeds::new(config.seed);
             let score = evaluate(&agent.valid(), config, EPISODES, &seeds, &device, |_| ())?;
@@ -169,6 +173,7 @@ impl<'a> Games<'a> {
             actions: Tensor::stack(actions, 1),
             rewards,
             ends,
+            disagreements: vec![Vec::new(); count],
         }
     }
 }

@@ -24,14 +24,16 @@ mod tokenizer;
 mod validate;
 mod world_model;
 
-pub use actor_critic::{ActorCritic, ControllerInputs, RolloutLength};
+pub use actor_critic::{
+    ActorCritic, ControllerInputs, ReturnScaling, RolloutLength, SlowCritic, Values,
+};
 pub use env::{Atari, EnvConfig, EnvMode, FRAME_SIZES, TrainTest};
 pub use error::ConfigError;
 pub use optimizer::OptimizerConfig;
-pub use tokenizer::{CodebookInit, Encoder, Perceptual, Reconstruction, Tokenizer};
+pub use tokenizer::{CodebookInit, Encoder, Perceptual, Quantizer, Reconstruction, Tokenizer};
 pub use world_model::{
-    Activation, Architecture, Decay, Embeddings, Generation, LossStart, PopMode, RewardLossStart,
-    Rewards, WorldModel,
+    Activation, Architecture, Decay, Embeddings, Generation, LossStart, PopMode, RewardHeadInput,
+    RewardLossStart, Rewards, WorldModel,
 };
 
 /// The format of config files; files of format 1 had other key names and no `format`.
@@ -55,6 +57,7 @@ pub const PRESETS: &[(&str, &str)] = &[
         include_str!("../../../configs/paper-text.toml"),
     ),
     ("iris", include_str!("../../../configs/iris.toml")),
+    ("simulus", include_str!("../../../configs/simulus.toml")),
     (
         "ablation-none",
         include_str!("../../../configs/ablation-none.toml"),

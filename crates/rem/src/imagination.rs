@@ -6,8 +6,10 @@
 
 mod dream;
 pub mod pop_mode;
+mod return_scale;
 pub mod returns;
 mod rollout;
 
 pub use dream::{Dream, DreamStep, SampleFn, Sampled};
+pub(crate) use return_scale::RecentReturns;
 pub use rollout::{DreamStats, Rollout, burn_in, imagine};

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`tokenizer`] | V: the VQ-VAE between frames and tokens |
 //! | [`world_model`] | M: embeddings, heads and losses around a [`network`] |
-//! | [`network`] | the sequence model: [`retnet`] with or without POP, or [`transformer`] |
+//! | [`network`] | the sequence model: [`retnet`] with or without POP, [`pop_attention`], or [`transformer`] |
 //! | [`actor_critic`] | C: the controller with policy and value |
 //! | [`agent`] | the three components together |
 //! | [`weights`] | parameters by name, to and from safetensors |
@@ -15,8 +15,10 @@ pub mod agent;
 pub mod calls;
 mod conv;
 mod embedding;
+pub(crate) mod hl_gauss;
 mod linear;
 pub mod network;
+pub mod pop_attention;
 mod retention;
 pub mod retnet;
 pub mod sampling;

@@ -8,6 +8,7 @@ mod collect;
 mod env_phases;
 pub mod eval_media;
 pub mod evaluate;
+pub mod objective;
 pub mod optimizer;
 mod phase;
 mod protocol;

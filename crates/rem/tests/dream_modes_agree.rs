@@ -129,7 +129,13 @@ fn at<const D: usize, const E: usize>(x: &Tensor<D>, t: usize) -> Tensor<E> {
 /// POP's predictions in one training pass equal those of imagination step by step.
 #[test]
 fn pop_training_forward_matches_imagination() {
-    let case = Case::new(&[]);
+    for architecture in ["pop", "pop_attention"] {
+        pop_training_forward_matches_imagination_with(architecture);
+    }
+}
+
+fn pop_training_forward_matches_imagination_with(architecture: &str) {
+    let case = Case::new(&[&format!("world_model.architecture={architecture}")]);
     for first in [0, 2] {
         let p = case.predict(first);
         let mut state = case.model.initial_state();
@@ -145,6 +151,35 @@ fn pop_training_forward_matches_imagination() {
             let (reward, end) = case.model.outcome_logits(output);
             assert_agree("reward", at(&p.rewards, t), reward);
             assert_agree("end", at(&p.ends, t), end);
+        }
+    }
+}
+
+/// Reward and end of a step read the prediction of the next observation, in training and in imagination.
+#[test]
+fn heads_on_predicted_observations_match_imagination() {
+    let case = Case::new(&["world_model.reward_head_input=predicted_observation"]);
+    let other = Case::new(&[]);
+    let same_weights = weights::apply(other.model, weights::collect(&case.model)).unwrap();
+    for first in [0, 2] {
+        let p = case.predict(first);
+        assert_eq!(p.rewards.dims()[1], case.steps - first);
+        let mut state = case.model.initial_state();
+        for t in 0..case.steps {
+            let (tokens, actions) = case.block(t);
+            let (output, next) = case.model.update_state(&case.codes, tokens, actions, state);
+            state = next;
+            let row = (t + 1).checked_sub(first);
+            let Some(row) = row.filter(|row| first + row < case.steps) else {
+                continue;
+            };
+            let predictions = case.model.prediction_outputs(&state);
+            let input = case.model.outcome_input(output.clone(), &predictions);
+            let (reward, end) = case.model.outcome_logits(input.clone());
+            assert_agree("reward", at(&p.rewards, row), reward);
+            assert_agree("end", at(&p.ends, row), end);
+            let of_action = same_weights.outcome_input(output, &predictions);
+            assert!(difference(input, of_action) > 0.01);
         }
     }
 }
@@ -236,6 +271,7 @@ fn calls_and_tokens_match_the_paper() {
     for (set, per_step) in [
         cost(&[][..], 2, 2 * k + 1),
         cost(&["world_model.architecture.mode=one_call"], 1, 2 * k + 1),
+        cost(&["world_model.architecture=pop_attention"], 2, 2 * k + 1),
         cost(TOKEN_BY_TOKEN[0], k, k + 1),
         cost(TOKEN_BY_TOKEN[2], k, k + 1),
     ] {
@@ -261,9 +297,15 @@ fn calls_and_tokens_match_the_paper() {
 /// With the same random numbers, both POP modes sample the same tokens, rewards and ends.
 #[test]
 fn pop_modes_sample_the_same_dream() {
-    let case = Case::new(&[]);
+    for head in ["action", "predicted_observation"] {
+        pop_modes_sample_the_same_dream_with(&format!("world_model.reward_head_input={head}"));
+    }
+}
+
+fn pop_modes_sample_the_same_dream_with(head: &str) {
+    let case = Case::new(&[head]);
     let arrays = weights::collect(&case.model);
-    let other = Case::new(&["world_model.architecture.mode=one_call"]);
+    let other = Case::new(&["world_model.architecture.mode=one_call", head]);
     let other = weights::apply(other.model, arrays).unwrap();
     let dreams = [&case.model, &other].map(|model| {
         let mut rng = StdRng::seed_from_u64(2);

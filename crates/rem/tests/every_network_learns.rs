@@ -12,6 +12,7 @@ fn every_network_overfits_a_batch() {
         &["world_model.architecture=pop"][..],
         &["world_model.architecture=pop", "world_model.embeddings=own"],
         &["world_model.architecture=retnet"],
+        &["world_model.architecture=pop_attention"],
         &["world_model.architecture=transformer"],
         &[
             "world_model.architecture=transformer",

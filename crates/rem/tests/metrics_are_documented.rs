@@ -9,7 +9,12 @@ use rem_run::{MetricsLine, layout, parse_lines};
 #[test]
 fn logged_metrics_are_the_documented_ones() {
     let dir = tempfile::tempdir().unwrap();
-    let config = Config::load("debug", &["env.game=catch".into()]).unwrap();
+    // With every setting that adds a metric.
+    let set = [
+        "actor_critic.return_scaling=quantile_range",
+        "world_model.ensemble_heads=2",
+    ];
+    let config = Config::load("debug", &set.map(String::from)).unwrap();
     let run = RunDir::create(&dir.path().join("run")).unwrap();
     train::protocol(&config, 1, None, None)
         .unwrap()

@@ -79,6 +79,10 @@ pub fn world_model(c: &Config) -> f64 {
             let seen = (steps * (k + 1.0) + 1.0) / 2.0;
             transformer_layers(c, seen) * (k + 1.0)
         }
+        Architecture::PopAttention { .. } => {
+            let seen = (steps * (k + 1.0) + 1.0) / 2.0;
+            transformer_layers(c, seen) * (k + 1.0 + predicted * k)
+        }
     };
     layers + predicted * k * token_head(c)
 }
@@ -92,6 +96,10 @@ pub fn dream(c: &Config, frames: usize) -> f64 {
         Architecture::Transformer {} => {
             let seen = (c.world_model.context as f64 + frames as f64 / 2.0) * (k + 1.0);
             transformer_layers(c, seen) * (k + 1.0)
+        }
+        Architecture::PopAttention { .. } => {
+            let seen = (c.world_model.context as f64 + frames as f64 / 2.0) * (k + 1.0);
+            transformer_layers(c, seen) * (2.0 * k + 1.0)
         }
     };
     layers + k * token_head(c)

@@ -14,6 +14,7 @@ use rem::model::sampling::sample;
 use rem::model::tokenizer::lpips::Lpips;
 use rem::model::world_model::TokenBatch;
 use rem::seeds::Seeds;
+use rem::train::objective::ControllerObjective;
 use rem::train::optimizer::{AdamW, DecayGroup};
 
 use super::sizes::{Batches, Setup, System};
@@ -76,6 +77,7 @@ pub struct Workload {
     transitions: usize,
     agent: Agent,
     optimizer: Option<AdamW>,
+    objective: ControllerObjective,
     lpips: Option<Lpips>,
     frames: Tensor<4>,
     tokens: Tensor<3, Int>,
@@ -116,6 +118,7 @@ impl Workload {
             phase,
             optimizer: group
                 .map(|group| AdamW::new(phase.optimizer(&config), &config.train, group)),
+            objective: ControllerObjective::new(&config.actor_critic, &agent.actor_critic),
             lpips: (phase == Phase::TokenizerPerceptual)
                 .then(|| Lpips::new(config.precision.into(), &device)),
             frames: Tensor::random([frames, 3, size, size], uniform, &inner),
@@ -227,11 +230,12 @@ impl Workload {
             config.inputs.burn_in_actions(),
             rng,
         );
-        let (experience, _) = rollout.experience(controller, config);
+        let (experience, _) = self.objective.experience(rollout, controller, config);
         let total = actor_critic::losses(experience, config).total();
         let optimizer = self.optimizer.as_mut().expect("a training phase");
         let stepped = optimizer.step(controller.clone(), &total);
         self.agent.actor_critic = stepped.expect("a finite loss").0;
+        self.objective.update(&self.agent.actor_critic, config);
     }
 
     /// Floating-point operations per step in billions: matrix products and convolutions without the savings of caches
@@ -262,9 +266,12 @@ impl Workload {
 fn transitions(config: &Config, batches: Batches) -> usize {
     let observations = config.rollout_steps();
     match (batches, config.world_model.architecture) {
-        (Batches::Reference, Architecture::Pop { .. } | Architecture::Retnet { .. }) => {
-            observations
-        }
+        (
+            Batches::Reference,
+            Architecture::Pop { .. }
+            | Architecture::Retnet { .. }
+            | Architecture::PopAttention { .. },
+        ) => observations,
         (Batches::Paper | Batches::Reference, _) => observations - 1,
     }
 }

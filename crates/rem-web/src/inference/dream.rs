@@ -119,10 +119,12 @@ pub(crate) fn dream(
     Ok(message::encode(&header, &frames))
 }
 
-/// A Transformer has position embeddings for one segment; a RetNet has no limit.
+/// A Transformer has position embeddings for one segment, or has seen no longer ones; a RetNet has no limit.
 fn max_frames(agent: &InferenceAgent) -> usize {
     match agent.config.world_model.architecture {
-        Architecture::Transformer {} => agent.config.context_window_steps(),
+        Architecture::Transformer {} | Architecture::PopAttention { .. } => {
+            agent.config.context_window_steps()
+        }
         Architecture::Pop { .. } | Architecture::Retnet { .. } => MAX_FRAMES,
     }
 }

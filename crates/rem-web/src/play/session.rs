@@ -274,7 +274,10 @@ impl<'a> Session<'a> {
     /// Whether a Transformer has used all positions of its segment, so that its memory must be reset.
     fn memory_is_full(&self) -> bool {
         let config = &self.agent.config;
-        let limited = config.world_model.architecture == (Architecture::Transformer {});
+        let limited = matches!(
+            config.world_model.architecture,
+            Architecture::Transformer {} | Architecture::PopAttention { .. }
+        );
         let current = self.timeline.current();
         let state = current.and_then(|(_, node)| node.state.as_ref());
         match state.map(|state| &state.world) {

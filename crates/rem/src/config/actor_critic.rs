@@ -27,6 +27,21 @@ pub struct ActorCritic {
     pub mask_after_termination: bool,
     /// Value of a terminal state in λ-returns; a negative value penalizes lost lives.
     pub terminal_value: f64,
+    /// Weight of the disagreement of `world_model.ensemble_heads` in imagined rewards (curiosity).
+    #[serde(default)]
+    pub curiosity_weight: f64,
+    /// How values are modeled.
+    #[serde(default)]
+    pub values: Values,
+    /// Use of a slow critic, a moving average of the controller's weights.
+    #[serde(default)]
+    pub slow_critic: SlowCritic,
+    /// Share of the uniform distribution in the policy.
+    #[serde(default)]
+    pub uniform_mix: f64,
+    /// What divides the advantages in the policy loss.
+    #[serde(default)]
+    pub return_scaling: ReturnScaling,
     /// When and how the controller is trained.
     pub optimizer: OptimizerConfig,
 }
@@ -66,6 +81,98 @@ impl RolloutLength {
             Self::Segment => "segment",
             Self::Horizon => "horizon",
         }
+    }
+}
+
+/// How values are modeled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Values {
+    /// One number with squared error.
+    #[default]
+    Continuous,
+    /// One number as a histogram over 129 bins in symlog space with cross-entropy (HL-Gauss, Simulus).
+    HlGauss,
+}
+
+/// Use of a slow critic, a moving average of the controller's weights.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SlowCritic {
+    /// None (paper).
+    Off {},
+    /// The λ-returns bootstrap from its values.
+    Target {
+        /// Fraction of the average that an update keeps.
+        #[serde(default = "slow_decay")]
+        decay: f64,
+    },
+    /// The critic also learns the values of the slow critic (DreamerV3).
+    Regularizer {
+        /// Fraction of the average that an update keeps.
+        #[serde(default = "slow_decay")]
+        decay: f64,
+        /// Weight of the loss towards the values of the slow critic.
+        #[serde(default = "slow_weight")]
+        weight: f64,
+    },
+}
+
+fn slow_decay() -> f64 {
+    0.98
+}
+
+fn slow_weight() -> f64 {
+    1.0
+}
+
+impl Default for SlowCritic {
+    fn default() -> Self {
+        Self::Off {}
+    }
+}
+
+impl SlowCritic {
+    /// Fraction of the average that an update keeps; `None` without a slow critic.
+    pub fn decay(self) -> Option<f64> {
+        match self {
+            Self::Off {} => None,
+            Self::Target { decay } | Self::Regularizer { decay, .. } => Some(decay),
+        }
+    }
+}
+
+/// What divides the advantages in the policy loss.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ReturnScaling {
+    /// Nothing (paper).
+    Off {},
+    /// Half the distance between the 2.5% and the 97.5% quantile of recent λ-returns (Simulus).
+    QuantileRange {
+        /// Batches of rollouts whose λ-returns are recent.
+        #[serde(default = "window")]
+        window: usize,
+        /// Smallest divisor.
+        #[serde(default = "floor")]
+        floor: f64,
+    },
+}
+
+fn window() -> usize {
+    500
+}
+
+fn floor() -> f64 {
+    1.0
+}
+
+impl Default for ReturnScaling {
+    fn default() -> Self {
+        Self::Off {}
     }
 }
 

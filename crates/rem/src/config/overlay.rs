@@ -5,7 +5,8 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::{
-    Architecture, ConfigError, ControllerInputs, Decay, Encoder, PRESETS, Result, renamed,
+    Architecture, ConfigError, ControllerInputs, Decay, Encoder, PRESETS, Quantizer, Result,
+    ReturnScaling, SlowCritic, renamed,
 };
 
 /// In a preset or in a game's settings: the name of the preset or game that it extends.
@@ -93,14 +94,20 @@ pub(super) fn merge(base: &mut Table, above: Table) {
 /// that it shares with the one chosen before: No POP has the decay rates of the POP network that it replaces.
 pub(super) fn complete_variants(table: &mut Table) {
     complete::<Encoder>(table, &["tokenizer", "encoder"], ENCODERS);
+    complete::<Quantizer>(table, &["tokenizer", "quantizer"], QUANTIZERS);
     complete::<Architecture>(table, &["world_model", "architecture"], ARCHITECTURES);
     complete::<Decay>(table, &["world_model", "architecture", "decay"], DECAYS);
     complete::<ControllerInputs>(table, &["actor_critic", "inputs"], INPUTS);
+    complete::<SlowCritic>(table, &["actor_critic", "slow_critic"], SLOW_CRITICS);
+    complete::<ReturnScaling>(table, &["actor_critic", "return_scaling"], RETURN_SCALINGS);
 }
 
 /// Names of the variants.
 pub(super) const ENCODERS: &[&str] = &["cnn", "whitened_patches"];
-pub(super) const ARCHITECTURES: &[&str] = &["pop", "retnet", "transformer"];
+pub(super) const ARCHITECTURES: &[&str] = &["pop", "retnet", "transformer", "pop_attention"];
+pub(super) const QUANTIZERS: &[&str] = &["codebook", "finite_scalar"];
+pub(super) const SLOW_CRITICS: &[&str] = &["off", "target", "regularizer"];
+pub(super) const RETURN_SCALINGS: &[&str] = &["off", "quantile_range"];
 pub(super) const DECAYS: &[&str] = &["log_spaced", "powers_of_two"];
 pub(super) const INPUTS: &[&str] = &["codes_and_actions", "codes", "pixels"];
 

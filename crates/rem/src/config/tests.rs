@@ -123,6 +123,7 @@ fn settings_of_another_variant_are_unknown_keys() {
     let cases = [
         "world_model.architecture=retnet world_model.architecture.mode=one_call",
         "world_model.architecture=transformer world_model.architecture.mode=auto",
+        "world_model.architecture=pop_attention world_model.architecture.mode=one_call",
         "world_model.architecture=transformer world_model.architecture.decay=powers_of_two",
         "world_model.architecture.type=transformer world_model.architecture.rope_theta=100",
         "world_model.architecture.decay=powers_of_two world_model.architecture.decay.timescales=[16,128]",
@@ -220,6 +221,9 @@ fn the_overlay_knows_every_variant() {
     assert_eq!(names::<Encoder>(), overlay::ENCODERS);
     assert_eq!(names::<Architecture>(), overlay::ARCHITECTURES);
     assert_eq!(names::<Decay>(), overlay::DECAYS);
+    assert_eq!(names::<Quantizer>(), overlay::QUANTIZERS);
+    assert_eq!(names::<SlowCritic>(), overlay::SLOW_CRITICS);
+    assert_eq!(names::<ReturnScaling>(), overlay::RETURN_SCALINGS);
     assert_eq!(names::<ControllerInputs>(), overlay::INPUTS);
 }
 
@@ -253,6 +257,14 @@ fn invalid_settings_are_errors_that_name_the_key() {
             "actor_critic.terminal_value = ",
         ),
         (
+            "world_model.prioritized_fraction=1.1",
+            "world_model.prioritized_fraction = 1.1",
+        ),
+        (
+            "actor_critic.return_scaling=std",
+            "`actor_critic.return_scaling.type`",
+        ),
+        (
             "tokenizer.optimizer.final_lr_fraction=0",
             "tokenizer.optimizer.final_lr_fraction = 0",
         ),
@@ -275,6 +287,61 @@ fn invalid_settings_are_errors_that_name_the_key() {
             .hint()
             .contains("quick")
     );
+}
+
+/// Settings of variants that are not in the preset `quick`.
+#[test]
+fn invalid_settings_of_chosen_variants_are_errors_that_name_the_key() {
+    let cases = [
+        "actor_critic.return_scaling=quantile_range actor_critic.return_scaling.window=0",
+        "actor_critic.return_scaling=quantile_range actor_critic.return_scaling.floor=0",
+        "actor_critic.slow_critic=target actor_critic.slow_critic.decay=1",
+        "actor_critic.slow_critic=regularizer actor_critic.slow_critic.weight=0",
+        "actor_critic.uniform_mix=1",
+        "world_model.ensemble_heads=1 actor_critic.curiosity_weight=1",
+        "world_model.ensemble_heads=4 actor_critic.curiosity_weight=-1",
+        "world_model.architecture=transformer world_model.ensemble_heads=4",
+        "tokenizer.random_shift=32",
+        "world_model.random_shift=32",
+        "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.codebook_init=data",
+        "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.dead_code_reset_after=1",
+        "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.vocabulary=64",
+        "world_model.architecture=retnet world_model.reward_head_input=predicted_observation",
+        "train.horizon=2 world_model.reward_loss_start=after_context world_model.reward_head_input=predicted_observation",
+    ];
+    for assignments in cases {
+        let set: Vec<String> = assignments.split(' ').map(String::from).collect();
+        assert!(Config::load("quick", &set[..set.len() - 1]).is_ok());
+        let error = Config::load("quick", &set).unwrap_err().to_string();
+        let named = format!("`{}`", set[set.len() - 1].replace('=', " = "));
+        assert!(error.contains(&named), "{error}");
+    }
+}
+
+/// Configs of runs from before a setting existed have the value that changes nothing.
+#[test]
+fn later_settings_may_be_missing_from_a_runs_config() {
+    let config = Config::load("quick", &[]).unwrap();
+    let mut table: Table = config.to_toml().parse().unwrap();
+    for key in [
+        "tokenizer.quantizer",
+        "tokenizer.random_shift",
+        "world_model.ensemble_heads",
+        "actor_critic.curiosity_weight",
+        "world_model.random_shift",
+        "world_model.reward_head_input",
+        "world_model.prioritized_fraction",
+        "actor_critic.values",
+        "actor_critic.slow_critic",
+        "actor_critic.uniform_mix",
+        "actor_critic.return_scaling",
+    ] {
+        let (section, key) = key.split_once('.').unwrap();
+        let section = table[section].as_table_mut().unwrap();
+        assert!(section.remove(key).is_some());
+    }
+    let text = toml::to_string(&table).unwrap();
+    assert_eq!(Config::from_toml(&text, &[]).unwrap(), config);
 }
 
 /// `horizon` allows a context of a whole segment, if the segment keeps a loss, and needs a network without a window.

@@ -25,10 +25,16 @@ pub struct Tokenizer {
     pub reconstruction_weight: f64,
     /// The perceptual (LPIPS) loss.
     pub perceptual: Perceptual,
+    /// How latents become tokens.
+    #[serde(default)]
+    pub quantizer: Quantizer,
     /// Initial codes.
     pub codebook_init: CodebookInit,
     /// Steps without use, counted within an epoch, after which a code is reset to a latent; 0 means never.
     pub dead_code_reset_after: u32,
+    /// Pixels by which frames are shifted at most, at random in both directions (image augmentation); 0 means never.
+    #[serde(default)]
+    pub random_shift: usize,
     /// When and how the tokenizer is trained.
     pub optimizer: OptimizerConfig,
 }
@@ -50,6 +56,31 @@ pub enum Encoder {
 
 fn yes() -> bool {
     true
+}
+
+/// How latents become tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Quantizer {
+    /// The nearest code of a learned codebook (paper).
+    Codebook {},
+    /// Three numbers, each rounded to one of a few levels (FSQ, Simulus). The vocabulary is the product of the levels.
+    FiniteScalar {
+        /// Levels of each number, at least 3.
+        #[serde(default = "levels")]
+        levels: [usize; 3],
+    },
+}
+
+fn levels() -> [usize; 3] {
+    [8; 3]
+}
+
+impl Default for Quantizer {
+    fn default() -> Self {
+        Self::Codebook {}
+    }
 }
 
 /// The reconstruction loss.

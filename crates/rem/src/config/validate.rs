@@ -3,7 +3,8 @@
 use std::fmt::Display;
 
 use super::{
-    Architecture, Config, ConfigError, Decay, FRAME_SIZES, LossStart, Result, RolloutLength,
+    ActorCritic, Architecture, CodebookInit, Config, ConfigError, Decay, FRAME_SIZES, LossStart,
+    Quantizer, Result, ReturnScaling, RewardHeadInput, RolloutLength, SlowCritic, Tokenizer,
 };
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
@@ -65,6 +66,9 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         t.dead_code_reset_after as usize <= t.optimizer.steps_per_epoch => "tokenizer.dead_code_reset_after", t.dead_code_reset_after,
             "must be at most tokenizer.optimizer.steps_per_epoch";
 
+        t.random_shift < env.frame_size => "tokenizer.random_shift", t.random_shift, "must be below env.frame_size";
+        w.random_shift < env.frame_size => "world_model.random_shift", w.random_shift, "must be below env.frame_size";
+
         w.layers > 0 => "world_model.layers", w.layers, "must be at least 1";
         w.heads > 0 && t.embedding % (2 * w.heads.max(1)) == 0 => "world_model.heads", w.heads,
             "must divide tokenizer.embedding into parts of even size";
@@ -78,18 +82,40 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         w.first_observation() < c.train.horizon => "world_model.loss_start", w.loss_start,
             "must leave observations with a loss, because the context has train.horizon steps";
 
+        w.reward_head_input == RewardHeadInput::Action || w.architecture.is_pop() =>
+            "world_model.reward_head_input", w.reward_head_input.name(), "must be action without POP";
+        w.first_outcome() < w.outcomes_end(c.train.horizon) => "world_model.reward_head_input", w.reward_head_input.name(),
+            "leaves no loss on rewards, because train.horizon is too short";
+
+        w.ensemble_heads == 0 || w.architecture.is_pop() =>
+            "world_model.ensemble_heads", w.ensemble_heads, "must be 0 without POP";
+        w.ensemble_heads <= 64 => "world_model.ensemble_heads", w.ensemble_heads, "must be at most 64";
+        a.curiosity_weight >= 0.0 && (a.curiosity_weight as f32).is_finite() => "actor_critic.curiosity_weight", a.curiosity_weight,
+            "must not be negative";
+        a.curiosity_weight == 0.0 || w.ensemble_heads >= 2 => "actor_critic.curiosity_weight", a.curiosity_weight,
+            "needs at least two world_model.ensemble_heads";
+
         a.lstm_dim > 0 => "actor_critic.lstm_dim", a.lstm_dim, "must be at least 1";
         a.burn_in >= 1 && a.burn_in + 1 >= w.context => "actor_critic.burn_in", a.burn_in,
             "must be at least 1 and at least world_model.context - 1";
         !(beyond_segment && has_window) => "actor_critic.rollout_length", a.rollout_length.name(),
             "must be segment with a Transformer, whose context window has train.horizon steps";
         unit.contains(&w.weight_averaging) => "world_model.weight_averaging", w.weight_averaging, "must be in [0, 1]";
+        unit.contains(&w.prioritized_fraction) => "world_model.prioritized_fraction", w.prioritized_fraction, "must be in [0, 1]";
         unit.contains(&a.discount) => "actor_critic.discount", a.discount, "must be in [0, 1]";
         unit.contains(&a.lambda) => "actor_critic.lambda", a.lambda, "must be in [0, 1]";
         (a.terminal_value as f32).is_finite() => "actor_critic.terminal_value", a.terminal_value, "must be a finite number";
         a.entropy_weight >= 0.0 => "actor_critic.entropy_weight", a.entropy_weight, "must not be negative";
     }
-    if let Some((decay, rope_theta)) = w.architecture.retention() {
+    quantizer(t)?;
+    objective(a)?;
+    if let Some(rope_theta) = w.architecture.rope_theta() {
+        require! {
+            rope_theta > 1.0 && rope_theta <= 1e9 => "world_model.architecture.rope_theta", rope_theta,
+                "must be above 1 and at most 1e9";
+        }
+    }
+    if let Some((decay, _)) = w.architecture.retention() {
         let timescales = match decay {
             Decay::LogSpaced { timescales } => timescales.to_vec(),
             Decay::PowersOfTwo {} => vec![],
@@ -98,8 +124,6 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             timescales.iter().all(|tokens| *tokens > 1.0 && *tokens <= 1e6) =>
                 "world_model.architecture.decay.timescales", format!("{timescales:?}"),
                 "must be two numbers of tokens, above 1 and at most 1e6";
-            rope_theta > 1.0 && rope_theta <= 1e9 => "world_model.architecture.rope_theta", rope_theta,
-                "must be above 1 and at most 1e9";
         }
     }
     for (name, o) in [
@@ -118,6 +142,45 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             o.max_grad_norm > 0.0 => &key("max_grad_norm"), o.max_grad_norm, "must be above 0";
             o.stop_after == 0 || o.stop_after > o.start_after => &key("stop_after"), o.stop_after,
                 "must be 0 or above start_after";
+        }
+    }
+    Ok(())
+}
+
+/// The vocabulary of finite scalar quantization, which has no codebook to initialize or reset.
+fn quantizer(t: &Tokenizer) -> Result<()> {
+    let Quantizer::FiniteScalar { levels } = t.quantizer else {
+        return Ok(());
+    };
+    let codes = levels.iter().product::<usize>();
+    require! {
+        levels.iter().all(|n| (3..=64).contains(n)) => "tokenizer.quantizer.levels", format!("{levels:?}"), "must be three numbers from 3 to 64";
+        t.vocabulary == codes => "tokenizer.vocabulary", t.vocabulary, "must be the product of tokenizer.quantizer.levels";
+        t.codebook_init == CodebookInit::Uniform => "tokenizer.codebook_init", "data", "must be uniform without a codebook";
+        t.dead_code_reset_after == 0 => "tokenizer.dead_code_reset_after", t.dead_code_reset_after, "must be 0 without a codebook";
+    }
+    Ok(())
+}
+
+/// The variants of the controller's objective.
+fn objective(a: &ActorCritic) -> Result<()> {
+    require! {
+        (0.0..1.0).contains(&a.uniform_mix) => "actor_critic.uniform_mix", a.uniform_mix, "must be in [0, 1)";
+    }
+    if let Some(decay) = a.slow_critic.decay() {
+        require! {
+            (0.0..1.0).contains(&decay) => "actor_critic.slow_critic.decay", decay, "must be in [0, 1)";
+        }
+    }
+    if let SlowCritic::Regularizer { weight, .. } = a.slow_critic {
+        require! {
+            weight > 0.0 && (weight as f32).is_finite() => "actor_critic.slow_critic.weight", weight, "must be above 0 and finite";
+        }
+    }
+    if let ReturnScaling::QuantileRange { window, floor } = a.return_scaling {
+        require! {
+            window > 0 => "actor_critic.return_scaling.window", window, "must be at least 1";
+            floor > 0.0 && (floor as f32).is_finite() => "actor_critic.return_scaling.floor", floor, "must be above 0 and finite";
         }
     }
     Ok(())

@@ -35,8 +35,20 @@ pub struct WorldModel {
     pub rewards: Rewards,
     /// First step of a segment with a loss on rewards and ends.
     pub reward_loss_start: RewardLossStart,
+    /// Input of the heads for rewards and ends.
+    #[serde(default)]
+    pub reward_head_input: RewardHeadInput,
+    /// Additional observation heads on detached outputs, whose disagreement measures novelty; 0 means none.
+    #[serde(default)]
+    pub ensemble_heads: usize,
+    /// Fraction of each batch that is sampled by the segments' last losses, new segments first; the others are uniform.
+    #[serde(default)]
+    pub prioritized_fraction: f64,
     /// Fraction of an epoch's last updates whose weights are averaged at its end.
     pub weight_averaging: f64,
+    /// Pixels by which the frames of a segment are shifted at most, all equally (image augmentation); 0 means never.
+    #[serde(default)]
+    pub random_shift: usize,
     /// When and how the world model is trained.
     pub optimizer: OptimizerConfig,
 }
@@ -69,6 +81,13 @@ pub enum Architecture {
     },
     /// A causal Transformer with a key-value cache, token by token (IRIS).
     Transformer {},
+    /// A causal Transformer with POP: rotary positions, a key-value cache, all tokens of an observation in parallel
+    /// (Simulus).
+    PopAttention {
+        /// Base of the rotary position encoding: angles per token range from 1 to 1/base radians.
+        #[serde(default = "rope_theta")]
+        rope_theta: f64,
+    },
 }
 
 fn rope_theta() -> f64 {
@@ -152,8 +171,21 @@ impl Architecture {
                 decay, rope_theta, ..
             }
             | Self::Retnet { decay, rope_theta } => Some((decay, rope_theta)),
-            Self::Transformer {} => None,
+            Self::Transformer {} | Self::PopAttention { .. } => None,
         }
+    }
+
+    /// Base of the rotary position encoding; `None` without one.
+    pub fn rope_theta(&self) -> Option<f64> {
+        match *self {
+            Self::PopAttention { rope_theta } => Some(rope_theta),
+            _ => self.retention().map(|(_, rope_theta)| rope_theta),
+        }
+    }
+
+    /// Whether all tokens of an observation are predicted in parallel.
+    pub fn is_pop(&self) -> bool {
+        matches!(self, Self::Pop { .. } | Self::PopAttention { .. })
     }
 
     /// How an imagined observation is generated. [`PopMode::Auto`] counts as two calls until it is resolved.
@@ -163,7 +195,7 @@ impl Architecture {
                 mode: PopMode::OneCall,
                 ..
             } => Generation::OneCall,
-            Self::Pop { .. } => Generation::TwoCalls,
+            Self::Pop { .. } | Self::PopAttention { .. } => Generation::TwoCalls,
             Self::Retnet { .. } | Self::Transformer {} => Generation::TokenByToken,
         }
     }
@@ -210,6 +242,9 @@ pub enum Rewards {
     Sign,
     /// One number with squared error.
     Continuous,
+    /// One number as a histogram over 129 bins in symlog space with cross-entropy (HL-Gauss, Simulus).
+    #[serde(rename = "hl_gauss")]
+    HlGauss,
 }
 
 /// First observation of a segment with a loss. In config files: 0, a number above 0, or `every_step`.
@@ -299,6 +334,28 @@ pub enum RewardLossStart {
     FromContext,
 }
 
+/// Input of the heads for rewards and ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RewardHeadInput {
+    /// The output at the action (paper).
+    #[default]
+    Action,
+    /// The output at the last prediction token of the next observation (Simulus). Needs POP.
+    PredictedObservation,
+}
+
+impl RewardHeadInput {
+    /// The name in config files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Action => "action",
+            Self::PredictedObservation => "predicted_observation",
+        }
+    }
+}
+
 impl WorldModel {
     /// The first observation of a segment with a loss.
     pub fn first_observation(&self) -> usize {
@@ -314,6 +371,15 @@ impl WorldModel {
         match self.reward_loss_start {
             RewardLossStart::AfterContext => self.first_observation(),
             RewardLossStart::FromContext => self.first_observation().saturating_sub(1),
+        }
+    }
+
+    /// The last step of a segment of `horizon` steps with a loss on reward and end, plus 1. Nothing predicts the
+    /// observation after a segment.
+    pub fn outcomes_end(&self, horizon: usize) -> usize {
+        match self.reward_head_input {
+            RewardHeadInput::Action => horizon,
+            RewardHeadInput::PredictedObservation => horizon - 1,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Batches as tensors: frames for the tokenizer, token segments for the world model and the controller.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand::{Rng, RngExt};
 
 use crate::data::replay::{Replay, Segment, StepId};
 use crate::host;
@@ -29,6 +30,25 @@ pub fn frames<'a>(
         }
     }
     Tensor::from_data(TensorData::new(values, [count, 3, size, size]), device)
+}
+
+/// A random shift by up to `most` pixels, to the right and downwards.
+pub(crate) fn random_shift(most: usize, rng: &mut impl Rng) -> [i32; 2] {
+    let most = i32::try_from(most).expect("a shift is below the size of a frame");
+    std::array::from_fn(|_| rng.random_range(-most..=most))
+}
+
+/// A frame of `size * size * 3` bytes, shifted to the right and downwards. Pixels of the border fill the gap.
+pub(crate) fn shifted(frame: &[u8], size: usize, [right, down]: [i32; 2]) -> Vec<u8> {
+    let last = size as i32 - 1;
+    let from = |to: usize, by: i32| (to as i32 - by).clamp(0, last) as usize;
+    let pixels = (0..size).flat_map(|y| (0..size).map(move |x| (x, y)));
+    pixels
+        .flat_map(|(x, y)| {
+            let pixel = from(y, down) * size + from(x, right);
+            frame[3 * pixel..][..3].iter().copied()
+        })
+        .collect()
 }
 
 /// Converts frames in [-1, 1], `[frames, 3, size, size]`, to RGB bytes; values outside are clamped.
@@ -80,7 +100,13 @@ struct Columns {
     mask: Vec<f32>,
 }
 
-fn columns(replay: &Replay, segments: &[Segment], generation: u64, k: usize) -> Columns {
+/// `push_tokens` appends the k tokens of a step; it is called in the order of the steps.
+fn columns(
+    replay: &Replay,
+    segments: &[Segment],
+    k: usize,
+    mut push_tokens: impl FnMut(StepId, &mut Vec<i64>),
+) -> Columns {
     let mut c = Columns {
         tokens: vec![],
         actions: vec![],
@@ -91,10 +117,7 @@ fn columns(replay: &Replay, segments: &[Segment], generation: u64, k: usize) -> 
     for step in segments.iter().flat_map(|s| s.steps(replay)) {
         match step {
             Some(id) => {
-                let tokens = replay
-                    .cached_tokens(generation, id)
-                    .expect("fill_cache has run");
-                c.tokens.extend(tokens.iter().map(|t| i64::from(*t)));
+                push_tokens(id, &mut c.tokens);
                 c.actions.push(i64::from(replay.action(id)));
                 c.rewards.push(replay.reward(id));
                 c.ends.push(i64::from(replay.terminated(id)));
@@ -146,13 +169,62 @@ impl TokenSource<'_> {
             self.generation,
             self.device,
         );
-        columns(self.replay, segments, self.generation, self.tokens_per_obs)
+        let replay = &*self.replay;
+        columns(replay, segments, self.tokens_per_obs, |id, out| {
+            let tokens = replay.cached_tokens(self.generation, id);
+            let tokens = tokens.expect("fill_cache has run");
+            out.extend(tokens.iter().map(|t| i64::from(*t)));
+        })
+    }
+
+    /// As [`Self::gather`], with the frames of each segment shifted by up to `most` pixels. They are not cached.
+    fn gather_shifted(&mut self, segments: &[Segment], most: usize, rng: &mut impl Rng) -> Columns {
+        let replay = &*self.replay;
+        let mut steps: Vec<(StepId, [i32; 2])> = Vec::new();
+        for segment in segments {
+            let shift = random_shift(most, rng);
+            steps.extend(segment.steps(replay).flatten().map(|id| (id, shift)));
+        }
+        let mut tokens = Vec::new();
+        for steps in steps.chunks(ENCODE_BATCH) {
+            let size = (replay.frame(steps[0].0).len() / 3).isqrt();
+            let images = steps.iter();
+            let images = images.map(|(id, shift)| shifted(replay.frame(*id), size, *shift));
+            let images: Vec<Vec<u8>> = images.collect();
+            let input = frames(images.iter().map(|image| &image[..]), size, self.device);
+            tokens.extend(host_tokens(self.tokenizer.encode(input)));
+        }
+        let mut encoded = tokens.chunks(self.tokens_per_obs);
+        columns(replay, segments, self.tokens_per_obs, |_, out| {
+            let tokens = encoded.next().expect("tokens of every step");
+            out.extend(tokens.iter().map(|t| i64::from(*t)));
+        })
     }
 
     /// The tensors of segments of `length` steps.
     pub fn segments(&mut self, segments: &[Segment], length: usize) -> TokenBatch {
-        let c = self.gather(segments);
-        let (batch, k, device) = (segments.len(), self.tokens_per_obs, self.device);
+        let columns = self.gather(segments);
+        self.tensors(columns, segments.len(), length)
+    }
+
+    /// As [`Self::segments`] for training: the frames of each segment are shifted at random by up to `most` pixels, all
+    /// equally.
+    pub(crate) fn augmented_segments(
+        &mut self,
+        segments: &[Segment],
+        length: usize,
+        most: usize,
+        rng: &mut impl Rng,
+    ) -> TokenBatch {
+        let columns = match most {
+            0 => self.gather(segments),
+            most => self.gather_shifted(segments, most, rng),
+        };
+        self.tensors(columns, segments.len(), length)
+    }
+
+    fn tensors(&self, c: Columns, batch: usize, length: usize) -> TokenBatch {
+        let (k, device) = (self.tokens_per_obs, self.device);
         let ints = |v: Vec<i64>| Tensor::from_data(TensorData::new(v, [batch, length]), device);
         let floats = |v: Vec<f32>| Tensor::from_data(TensorData::new(v, [batch, length]), device);
         TokenBatch {
@@ -179,6 +251,94 @@ impl TokenSource<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
+    use crate::env::Outcome;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+    use rem_kernels::Precision;
+
+    /// Red counts the pixels of a 3x3 frame; green and blue are 100 and 200.
+    #[test]
+    fn shifted_frames_repeat_their_border() {
+        let frame: Vec<u8> = (0..9).flat_map(|i| [i, 100, 200]).collect();
+        let red = |shift| -> Vec<u8> {
+            let shifted = shifted(&frame, 3, shift);
+            let colors = shifted.chunks(3).all(|p| p[1..] == [100, 200]);
+            assert!(colors && shifted.len() == 27);
+            shifted.into_iter().step_by(3).collect()
+        };
+        assert_eq!(red([0, 0]), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(red([1, 0]), [0, 0, 1, 3, 3, 4, 6, 6, 7]);
+        assert_eq!(red([0, -1]), [3, 4, 5, 6, 7, 8, 6, 7, 8]);
+        assert_eq!(red([-2, 2]), [2, 2, 2, 2, 2, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn random_shifts_take_every_value_up_to_the_largest() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let mut seen = std::collections::BTreeSet::new();
+        seen.extend((0..500).map(|_| random_shift(2, &mut rng)));
+        assert_eq!(seen.len(), 25);
+        assert!(seen.iter().flatten().all(|by| by.abs() <= 2));
+    }
+
+    /// The frames of a segment are shifted equally and encoded anew; everything else stays. No shift uses the cache.
+    #[test]
+    fn augmented_segments_have_the_tokens_of_shifted_frames() {
+        let config = Config::load("debug", &[]).unwrap();
+        let (size, k, device) = (
+            config.env.frame_size,
+            config.tokens_per_obs(),
+            Device::flex(),
+        );
+        device.seed(1);
+        let tokenizer = Tokenizer::new(&config.tokenizer, Precision::F32, &device);
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let mut replay = Replay::new(size * size * 3, k);
+        for step in 0..7u8 {
+            let frame: Vec<u8> = (0..size * size * 3).map(|_| rng.random()).collect();
+            let over = [Outcome::Running, Outcome::Terminated][usize::from(step == 4)];
+            replay.push(&frame, step % 3, f32::from(step), over);
+        }
+        let segment = |episode, start| Segment {
+            episode,
+            start,
+            length: 3,
+        };
+        let segments = [segment(0, 0), segment(0, 3), segment(1, 1)];
+        let mut source = TokenSource {
+            replay: &mut replay,
+            tokenizer: &tokenizer,
+            generation: 1,
+            tokens_per_obs: k,
+            device: &device,
+        };
+        let plain = source.segments(&segments, 3);
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let none = source.augmented_segments(&segments, 3, 0, &mut rng);
+        assert_eq!(host::ints(none.tokens), host::ints(plain.tokens));
+        let batch = source.augmented_segments(&segments, 3, 5, &mut rng);
+        assert_eq!(host::ints(batch.actions), host::ints(plain.actions));
+        assert_eq!(host::floats(batch.rewards), host::floats(plain.rewards));
+        assert_eq!(host::ints(batch.ends), host::ints(plain.ends));
+        assert_eq!(host::floats(batch.mask), host::floats(plain.mask));
+
+        let mut rng = ChaCha8Rng::seed_from_u64(3);
+        let mut expected = Vec::new();
+        for segment in &segments {
+            let shift = random_shift(5, &mut rng);
+            for step in segment.steps(&replay) {
+                let Some(id) = step else {
+                    expected.extend(vec![0; k]);
+                    continue;
+                };
+                let frame = shifted(replay.frame(id), size, shift);
+                let frame = frames([&frame[..]].into_iter(), size, &device);
+                expected.extend(host::ints(tokenizer.encode(frame)));
+            }
+        }
+        assert_eq!(host::ints(batch.tokens), expected);
+    }
 
     #[test]
     fn to_rgb_inverts_frames() {

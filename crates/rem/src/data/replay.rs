@@ -12,12 +12,14 @@ pub mod archive;
 mod chunks;
 mod error;
 mod frames;
+mod priorities;
 mod segments;
 mod token_cache;
 
 pub use chunks::ChunkInfo;
 pub(crate) use chunks::{STEP_BYTES_BESIDES_FRAME, outcome_from_byte, outcome_to_byte};
 pub use error::ReplayError;
+pub(crate) use priorities::SegmentLosses;
 pub use segments::Segment;
 
 use frames::Frames;

@@ -5,6 +5,7 @@ use rand::Rng;
 
 use crate::config::{Generation, Rewards};
 use crate::host;
+use crate::model::hl_gauss;
 use crate::model::network::NetworkState;
 use crate::model::sampling;
 use crate::model::world_model::WorldModel;
@@ -40,6 +41,9 @@ pub struct DreamStep {
     pub rewards: Vec<f32>,
     /// Whether each trajectory terminated.
     pub ends: Vec<bool>,
+    /// How much the ensemble disagrees about the next observation of each trajectory, in nats per token. Empty without an
+    /// ensemble.
+    pub disagreements: Vec<f32>,
 }
 
 impl<'a> Dream<'a> {
@@ -94,7 +98,7 @@ impl<'a> Dream<'a> {
         self.step_by(actions, &mut |_, logits| sampling::sample(logits, rng))
     }
 
-    /// As [`Self::step`] with a custom sampler, called for the rewards (unless they are continuous), then the ends,
+    /// As [`Self::step`] with a custom sampler, called for the rewards (if they are classes), then the ends,
     /// then the tokens. The modes of generation are those of Appendix A.1.2.
     pub fn step_by(&mut self, actions: Tensor<1, Int>, sample: SampleFn) -> DreamStep {
         let [batch, k] = self.tokens.dims();
@@ -105,18 +109,13 @@ impl<'a> Dream<'a> {
         match world_model.generation() {
             Generation::TwoCalls => {
                 let (output, state) = world_model.update_state(codes, block, actions, state);
-                let step = self.outcome(output, sample);
-                self.tokens = sample_tokens(world_model.predict_observation(&state), sample);
-                self.state = state;
-                step
+                let predictions = world_model.prediction_outputs(&state);
+                self.sample_step(output, predictions, state, sample)
             }
             Generation::OneCall => {
-                let (output, logits, state) =
-                    world_model.update_and_predict(codes, block, actions, &state);
-                let step = self.outcome(output, sample);
-                self.tokens = sample_tokens(logits, sample);
-                self.state = state;
-                step
+                let (output, predictions, state) =
+                    world_model.update_and_prediction_outputs(codes, block, actions, &state);
+                self.sample_step(output, predictions, state, sample)
             }
             Generation::TokenByToken => {
                 // The state lacks the last token of the observation, which is processed together with the action.
@@ -131,6 +130,25 @@ impl<'a> Dream<'a> {
                 step
             }
         }
+    }
+
+    /// Samples a step with POP: from the output at the action, `[batch, width]`, those of the prediction tokens,
+    /// `[batch, K, width]`, and the state after the block.
+    fn sample_step(
+        &mut self,
+        output: Tensor<2>,
+        predictions: Tensor<3>,
+        state: NetworkState,
+        sample: SampleFn,
+    ) -> DreamStep {
+        let input = self.world_model.outcome_input(output, &predictions);
+        let mut step = self.outcome(input, sample);
+        if let Some(disagreement) = self.world_model.disagreement(&predictions) {
+            step.disagreements = host::floats(disagreement);
+        }
+        self.tokens = sample_tokens(self.world_model.observation_logits(predictions), sample);
+        self.state = state;
+        step
     }
 
     /// Samples the K tokens one after the other. Each but the last is fed back: `[batch, width]` -> `[batch, K]`.
@@ -154,18 +172,20 @@ impl<'a> Dream<'a> {
         }
     }
 
-    /// Samples rewards and ends from the outputs at the actions, `[batch, width]`.
+    /// Samples rewards and ends from the input of their heads, `[batch, width]`.
     fn outcome(&self, output: Tensor<2>, sample: SampleFn) -> DreamStep {
         let [batch, _] = output.dims();
         let (reward_logits, end_logits) = self.world_model.outcome_logits(output);
         let rewards = match self.world_model.rewards() {
             Rewards::Sign => sample(Sampled::Reward, reward_logits).float() - 1.0,
             Rewards::Continuous => reward_logits.reshape([batch]),
+            Rewards::HlGauss => hl_gauss::decode(reward_logits),
         };
         let ends = sample(Sampled::End, end_logits);
         DreamStep {
             rewards: host::floats(rewards),
             ends: host::ints(ends).into_iter().map(|e| e == 1).collect(),
+            disagreements: Vec::new(),
         }
     }
 }

@@ -6,7 +6,7 @@ use rand::Rng;
 
 use super::dream::Dream;
 use super::returns::lambda_returns;
-use crate::config;
+use crate::config::{self, SlowCritic};
 use crate::data::batch::DreamStarts;
 use crate::host;
 use crate::model::actor_critic::{ActorCritic, ControllerState, Experience};
@@ -23,6 +23,8 @@ pub struct DreamStats {
     pub termination_rate: f64,
     /// Mean of the predicted values.
     pub mean_value: f64,
+    /// Mean disagreement of the ensemble; 0 without one.
+    pub mean_disagreement: f64,
 }
 
 /// Burns in the LSTM with real steps and returns its state. Padded steps do not change the state. `with_actions` is
@@ -74,6 +76,8 @@ pub struct Rollout {
     pub rewards: Vec<Vec<f32>>,
     /// Whether the trajectory terminates after each action.
     pub ends: Vec<Vec<bool>>,
+    /// Disagreement of the ensemble after each action, by trajectory; empty without an ensemble.
+    pub disagreements: Vec<Vec<f32>>,
 }
 
 /// Imagines trajectories of `steps` observations from each start, with actions sampled from the policy and without
@@ -107,6 +111,7 @@ pub fn imagine(
     let mut encoder_inputs = vec![controller.encoder_input(tokenizer, dream.tokens())];
     let mut rewards = vec![Vec::with_capacity(steps); batch];
     let mut ends = vec![Vec::with_capacity(steps); batch];
+    let mut disagreements = vec![Vec::new(); batch];
     for t in 1..steps {
         state = controller.observe(encoder_inputs[t - 1].clone(), state);
         let action = sample(controller.heads(&state).logits, rng);
@@ -118,6 +123,7 @@ pub fn imagine(
         for b in 0..batch {
             rewards[b].push(step.rewards[b]);
             ends[b].push(step.ends[b]);
+            disagreements[b].extend(step.disagreements.get(b));
         }
     }
     Rollout {
@@ -127,28 +133,49 @@ pub fn imagine(
         actions: Tensor::stack(actions, 1),
         rewards,
         ends,
+        disagreements,
     }
 }
 
 impl Rollout {
-    /// Unrolls the controller with gradients over the trajectories and computes λ-returns.
+    /// Unrolls the controller with gradients over the trajectories and computes λ-returns. The slow critic, if there is
+    /// one, continues from the state that the controller has after its burn-in.
     pub fn experience(
         self,
         controller: &ActorCritic,
+        slow_critic: Option<&ActorCritic>,
         config: &config::ActorCritic,
     ) -> (Experience, DreamStats) {
         let [batch, steps, _] = self.tokens.dims();
         let device = self.tokens.device();
-        let (logits, values) =
-            controller.unroll(self.encoder_inputs, self.actions.clone(), self.start);
-        let value_rows = host::floats(values.clone().inner().reshape([batch * steps]));
+        let slow_values = slow_critic.map(|slow| {
+            let inputs = self.encoder_inputs.clone();
+            slow.unroll(inputs, self.actions.clone(), self.start.clone())
+                .1
+        });
+        let unrolled =
+            controller.unroll_heads(self.encoder_inputs, self.actions.clone(), self.start);
+        let values = unrolled.values.inner();
+        let value_rows = host::floats(values.clone().reshape([batch * steps]));
+        let bootstrap_rows = match (config.slow_critic, &slow_values) {
+            (SlowCritic::Target { .. }, Some(slow)) => {
+                &host::floats(slow.clone().reshape([batch * steps]))
+            }
+            _ => &value_rows,
+        };
         // The last observation only provides a bootstrap value.
         let used = steps - 1;
         let (mut returns, mut weights) = (Vec::new(), Vec::new());
         for b in 0..batch {
-            let row = &value_rows[b * steps..(b + 1) * steps];
+            let row = &bootstrap_rows[b * steps..(b + 1) * steps];
+            let mut rewards = self.rewards[b].clone();
+            if config.curiosity_weight > 0.0 {
+                for (reward, disagreement) in rewards.iter_mut().zip(&self.disagreements[b]) {
+                    *reward += config.curiosity_weight as f32 * disagreement;
+                }
+            }
             let g = lambda_returns(
-                &self.rewards[b],
+                &rewards,
                 &self.ends[b],
                 row,
                 config.discount as f32,
@@ -176,14 +203,23 @@ impl Rollout {
                 / batch as f64,
             mean_value: value_rows.iter().map(|v| f64::from(*v)).sum::<f64>()
                 / value_rows.len() as f64,
+            mean_disagreement: {
+                let all: Vec<f64> = (self.disagreements.iter().flatten())
+                    .map(|x| f64::from(*x))
+                    .collect();
+                all.iter().sum::<f64>() / all.len().max(1) as f64
+            },
         };
         let table = |v: Vec<f32>| Tensor::<1>::from_floats(&v[..], &device).reshape([batch, used]);
         let experience = Experience {
-            logits: logits.narrow(1, 0, used),
+            logits: unrolled.logits.narrow(1, 0, used),
             values: values.narrow(1, 0, used),
+            critic: unrolled.critic.narrow(1, 0, used),
             actions: self.actions,
             returns: table(returns),
             weights: table(weights),
+            slow_values: slow_values.map(|slow| slow.narrow(1, 0, used)),
+            return_scale: 1.0,
         };
         (experience, stats)
     }

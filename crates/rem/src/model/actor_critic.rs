@@ -3,17 +3,20 @@
 
 use burn::module::{Initializer, Module, Param};
 use burn::nn::{Linear, LinearConfig};
-use burn::tensor::activation::log_softmax;
+use burn::tensor::activation::softmax;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 
 use rem_kernels::{Activation, Precision};
 
-use crate::config::{self, Config, ControllerInputs};
+use crate::config::{self, Config, ControllerInputs, Values};
+use crate::model::hl_gauss;
 use crate::model::linear::{bias, linear};
 use crate::model::tokenizer::Tokenizer;
 
+mod losses;
 mod obs_encoder;
 
+pub use losses::{ActorCriticLosses, Experience, losses};
 use obs_encoder::ObsEncoder;
 
 /// Observation encoder, LSTM, and the heads for policy and value.
@@ -25,6 +28,9 @@ pub struct ActorCritic {
     action_embeddings: Option<Param<Tensor<2>>>,
     actor: Linear,
     critic: Linear,
+    #[module(skip)]
+    value_model: Values,
+    uniform_mix: f64,
 }
 
 /// Sizes that a controller takes from other components.
@@ -170,7 +176,12 @@ impl ActorCritic {
             lstm: LstmCell::new(inputs, lstm, precision, device),
             action_embeddings,
             actor: LinearConfig::new(lstm, actions).init(device),
-            critic: LinearConfig::new(lstm, 1).init(device),
+            critic: match config.values {
+                Values::Continuous => LinearConfig::new(lstm, 1).init(device),
+                Values::HlGauss => hl_gauss::zero_layer(lstm, device),
+            },
+            value_model: config.values,
+            uniform_mix: config.uniform_mix,
         }
     }
 
@@ -227,12 +238,28 @@ impl ActorCritic {
 
     /// Policy and value of a state.
     pub fn heads(&self, state: &ControllerState) -> Heads {
-        let [batch, _] = state.hidden.dims();
         Heads {
-            logits: self.head(&self.actor, state.hidden.clone()),
-            values: self
-                .head(&self.critic, state.hidden.clone())
-                .reshape([batch]),
+            logits: self.policy(self.head(&self.actor, state.hidden.clone())),
+            values: self.values(self.head(&self.critic, state.hidden.clone())),
+        }
+    }
+
+    /// The logits of the policy mixed with the uniform distribution: `[rows, actions]` -> the same.
+    fn policy(&self, logits: Tensor<2>) -> Tensor<2> {
+        if self.uniform_mix == 0.0 {
+            return logits;
+        }
+        let [_, actions] = logits.dims();
+        let own = softmax(logits, 1).mul_scalar(1.0 - self.uniform_mix);
+        (own + self.uniform_mix / actions as f64).log()
+    }
+
+    /// The values that outputs of the critic stand for: `[rows, outputs]` -> `[rows]`.
+    fn values(&self, outputs: Tensor<2>) -> Tensor<1> {
+        let [rows, _] = outputs.dims();
+        match self.value_model {
+            Values::Continuous => outputs.reshape([rows]),
+            Values::HlGauss => hl_gauss::decode(outputs),
         }
     }
 }
@@ -252,6 +279,17 @@ impl ActorCritic {
         actions: Tensor<2, Int>,
         state: ControllerState,
     ) -> (Tensor<3>, Tensor<2>) {
+        let unrolled = self.unroll_heads(inputs, actions, state);
+        (unrolled.logits, unrolled.values)
+    }
+
+    /// As [`Self::unroll`], with the outputs of the critic.
+    pub(crate) fn unroll_heads(
+        &self,
+        inputs: Tensor<4>,
+        actions: Tensor<2, Int>,
+        state: ControllerState,
+    ) -> Unrolled {
         let [batch, between] = actions.dims();
         let steps = between + 1;
         let [lstm, gates] = self.lstm.hidden.weight.dims();
@@ -286,68 +324,29 @@ impl ActorCritic {
         let observed =
             Tensor::<1, Int>::arange(0..steps as i64, &device).mul_scalar(inputs_per_step);
         let hidden: Tensor<2> = hidden.select(0, observed).reshape([steps * batch, lstm]);
-        let logits = self.head(&self.actor, hidden.clone());
+        let logits = self.policy(self.head(&self.actor, hidden.clone()));
         let [_, action_count] = logits.dims();
         let logits: Tensor<3> = logits.reshape([steps, batch, action_count]).swap_dims(0, 1);
-        let values: Tensor<2> = self.head(&self.critic, hidden).reshape([steps, batch]);
-        (logits, values.swap_dims(0, 1))
+        let critic = self.head(&self.critic, hidden);
+        let [_, outputs] = critic.dims();
+        let values: Tensor<2> = self.values(critic.clone()).reshape([steps, batch]);
+        let critic: Tensor<3> = critic.reshape([steps, batch, outputs]);
+        Unrolled {
+            logits,
+            values: values.swap_dims(0, 1),
+            critic: critic.swap_dims(0, 1),
+        }
     }
 }
 
-/// Imagined trajectories with λ-returns, the input of [`losses`].
-pub struct Experience {
-    /// Policy logits, `[batch, steps, actions]`, with gradient.
-    pub logits: Tensor<3>,
-    /// Values, `[batch, steps]`, with gradient.
-    pub values: Tensor<2>,
-    /// Actions, `[batch, steps]`.
-    pub actions: Tensor<2, Int>,
-    /// λ-returns, `[batch, steps]`.
-    pub returns: Tensor<2>,
-    /// Weight of each step in the losses, `[batch, steps]`.
-    pub weights: Tensor<2>,
-}
-
-/// The terms of the controller's objective.
-pub struct ActorCriticLosses {
-    /// REINFORCE loss.
-    pub policy: Tensor<1>,
-    /// Squared error of the values.
-    pub value: Tensor<1>,
-    /// Negative entropy times its weight.
-    pub entropy: Tensor<1>,
-    /// Mean entropy of the policy in nats, without gradient.
-    pub mean_entropy: Tensor<1>,
-}
-
-impl ActorCriticLosses {
-    /// The minimized sum.
-    pub fn total(&self) -> Tensor<1> {
-        self.policy.clone() + self.value.clone() + self.entropy.clone()
-    }
-}
-
-/// REINFORCE with the value as baseline, squared error of the value, and an entropy bonus (Appendix A.1.3).
-pub fn losses(x: Experience, config: &config::ActorCritic) -> ActorCriticLosses {
-    let [batch, steps, _] = x.logits.dims();
-    let log_policy = log_softmax(x.logits, 2);
-    let chosen = log_policy
-        .clone()
-        .gather(2, x.actions.reshape([batch, steps, 1]));
-    let chosen: Tensor<2> = chosen.reshape([batch, steps]);
-    let entropy = (log_policy.clone().exp() * log_policy).sum_dim(2).neg();
-    let entropy: Tensor<2> = entropy.reshape([batch, steps]);
-    let advantage = x.returns.clone() - x.values.clone().detach();
-
-    let total = x.weights.clone().sum();
-    let mean = |t: Tensor<2>| (t * x.weights.clone()).sum() / total.clone();
-    let mean_entropy = mean(entropy);
-    ActorCriticLosses {
-        policy: mean(chosen * advantage).neg(),
-        value: mean((x.values - x.returns).square()),
-        entropy: mean_entropy.clone().mul_scalar(-config.entropy_weight),
-        mean_entropy: mean_entropy.detach(),
-    }
+/// Outputs of the heads for all steps of trajectories.
+pub(crate) struct Unrolled {
+    /// Policy logits, `[batch, steps, actions]`.
+    pub(crate) logits: Tensor<3>,
+    /// Values, `[batch, steps]`.
+    pub(crate) values: Tensor<2>,
+    /// What the values are computed from, `[batch, steps, outputs]`.
+    pub(crate) critic: Tensor<3>,
 }
 
 #[cfg(test)]

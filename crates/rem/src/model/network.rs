@@ -1,5 +1,5 @@
-//! The sequence model between a world model's embeddings and heads: a RetNet with POP, a plain RetNet, or a
-//! Transformer.
+//! The sequence model between a world model's embeddings and heads: a RetNet with POP, a plain RetNet, a Transformer, or a
+//! Transformer with POP.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -8,6 +8,7 @@ use rem_kernels::{Dropout, Precision};
 use crate::config::{self, Architecture};
 use crate::model::calls::Calls;
 use crate::model::embedding::embedding;
+use crate::model::pop_attention::{PopAttention, PopAttentionState};
 use crate::model::retnet::{Outputs, RetNet, RetNetState};
 use crate::model::transformer::{KvCache, Transformer};
 use crate::model::world_model_sizes::WorldModelSizes;
@@ -21,6 +22,8 @@ pub enum Network {
     Retnet(RetNet),
     /// Predicts token by token (IRIS).
     Transformer(Transformer),
+    /// Predicts all tokens of an observation in parallel, with attention.
+    PopAttention(PopAttention),
 }
 
 /// A RetNet with Parallel Observation Prediction (POP), Section 2.3.
@@ -38,6 +41,8 @@ pub enum NetworkState {
     Retention(RetNetState),
     /// Keys and values of a Transformer.
     Cache(KvCache),
+    /// Keys and values of a Transformer with POP.
+    Attention(PopAttentionState),
 }
 
 impl Default for NetworkState {
@@ -51,11 +56,18 @@ impl NetworkState {
     ///
     /// # Panics
     ///
-    /// Panics if the network is a Transformer.
+    /// Panics if the network is another one.
     pub fn retention(&self) -> &RetNetState {
         match self {
             Self::Retention(state) => state,
-            Self::Cache(_) => panic!("a Transformer has no retention state"),
+            Self::Cache(_) | Self::Attention(_) => panic!("attention has no retention state"),
+        }
+    }
+
+    fn attention(&self) -> &PopAttentionState {
+        match self {
+            Self::Attention(state) => state,
+            _ => panic!("the state belongs to another network variant"),
         }
     }
 }
@@ -81,6 +93,14 @@ impl Network {
                 let net = Transformer::new(width, max_tokens, config, precision, device);
                 Self::Transformer(net)
             }
+            Architecture::PopAttention { rope_theta } => Self::PopAttention(PopAttention::new(
+                sizes.width,
+                sizes.tokens_per_obs,
+                rope_theta,
+                config,
+                precision,
+                device,
+            )),
         }
     }
 
@@ -89,6 +109,7 @@ impl Network {
         match self {
             Self::Pop(_) | Self::Retnet(_) => NetworkState::Retention(RetNetState::empty()),
             Self::Transformer(_) => NetworkState::Cache(KvCache::empty()),
+            Self::PopAttention(_) => NetworkState::Attention(PopAttentionState::empty()),
         }
     }
 
@@ -119,13 +140,14 @@ impl Network {
             Self::Transformer(net) => {
                 split_outputs(net.forward_train(x, dropout), blocks, first_predicted)
             }
+            Self::PopAttention(net) => net.pop(x, blocks, first_predicted, dropout),
         }
     }
 
     /// Whether the first token of a trajectory is predicted: by POP's first prediction token. Token by token, each token
     /// is predicted by the one before it.
     pub(crate) fn predicts_first_token(&self) -> bool {
-        matches!(self, Self::Pop(_))
+        matches!(self, Self::Pop(_) | Self::PopAttention(_))
     }
 
     /// Processes tokens and returns the output at the last one: `[batch, tokens, width]` -> `[batch, width]`.
@@ -146,6 +168,10 @@ impl Network {
                 let (y, cache) = net.update_cache(x, cache);
                 (y, NetworkState::Cache(cache))
             }
+            (Self::PopAttention(net), NetworkState::Attention(state)) => {
+                let (y, state) = net.update_state(x, &state);
+                (y, NetworkState::Attention(state))
+            }
             _ => panic!("the state belongs to another network variant"),
         }
     }
@@ -156,6 +182,9 @@ impl Network {
     ///
     /// Panics without POP, or if the state is that before the first token.
     pub(crate) fn predict(&self, state: &NetworkState) -> Tensor<3> {
+        if let Self::PopAttention(net) = self {
+            return net.predict(state.attention());
+        }
         let pop = self.pop();
         let state = state.retention();
         assert!(state.layers().is_some(), "a prediction needs a context");
@@ -168,7 +197,7 @@ impl Network {
     ///
     /// # Panics
     ///
-    /// Panics without POP.
+    /// Panics without POP on a RetNet.
     pub(crate) fn update_and_predict(
         &self,
         x: Tensor<3>,
@@ -185,13 +214,14 @@ impl Network {
         match self {
             Self::Pop(Pop { retnet, .. }) | Self::Retnet(retnet) => retnet.calls(),
             Self::Transformer(net) => net.calls(),
+            Self::PopAttention(net) => net.calls(),
         }
     }
 
     fn pop(&self) -> &Pop {
         match self {
             Self::Pop(pop) => pop,
-            _ => panic!("only POP predicts a whole observation at once"),
+            _ => panic!("only POP on a RetNet does this"),
         }
     }
 }

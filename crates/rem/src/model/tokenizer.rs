@@ -11,12 +11,14 @@ use crate::model::conv::{conv, conv1};
 
 mod codebook;
 mod conv_nets;
+mod finite_scalar;
 pub mod lpips;
 mod patch_nets;
 
 pub use codebook::CodeUsage;
 pub(crate) use codebook::reset_codes;
 use conv_nets::{ConvDecoder, ConvEncoder};
+use finite_scalar::FiniteScalar;
 use lpips::Lpips;
 pub use patch_nets::patch_width;
 use patch_nets::{PatchDecoder, PatchEncoder};
@@ -26,8 +28,9 @@ use patch_nets::{PatchDecoder, PatchEncoder};
 pub struct Tokenizer {
     encoder: Encoder,
     pre_quant_conv: Option<Conv2d>,
-    /// The codes C, `[vocabulary, embedding]`.
-    codebook: Param<Tensor<2>>,
+    /// The codes C, `[vocabulary, embedding]`; `None` with finite scalar quantization.
+    codebook: Option<Param<Tensor<2>>>,
+    finite_scalar: Option<FiniteScalar>,
     post_quant_conv: Option<Conv2d>,
     decoder: Decoder,
     #[module(skip)]
@@ -82,11 +85,16 @@ impl Tokenizer {
     pub fn new(config: &config::Tokenizer, precision: Precision, device: &Device) -> Self {
         let (vocabulary, width) = (config.vocabulary, config.embedding);
         let bound = 1.0 / vocabulary as f64;
-        let codes = Tensor::random(
-            [vocabulary, width],
-            Distribution::Uniform(-bound, bound),
-            device,
-        );
+        let codes = || {
+            let uniform = Distribution::Uniform(-bound, bound);
+            Param::from_tensor(Tensor::random([vocabulary, width], uniform, device))
+        };
+        let (codebook, finite_scalar) = match &config.quantizer {
+            config::Quantizer::Codebook {} => (Some(codes()), None),
+            config::Quantizer::FiniteScalar { levels } => {
+                (None, Some(FiniteScalar::new(levels, width, device)))
+            }
+        };
         let quantizer_conv = || {
             let convs = config::Encoder::Cnn {
                 quantizer_convs: true,
@@ -101,7 +109,8 @@ impl Tokenizer {
                 }
             },
             pre_quant_conv: quantizer_conv(),
-            codebook: Param::from_tensor(codes),
+            codebook,
+            finite_scalar,
             post_quant_conv: quantizer_conv(),
             decoder: match config.encoder {
                 config::Encoder::Cnn { .. } => Decoder::Cnn(ConvDecoder::new(config, device)),
@@ -115,7 +124,16 @@ impl Tokenizer {
 
     /// The codes, `[vocabulary, embedding]`, without gradient.
     pub fn codes(&self) -> Tensor<2> {
-        self.codebook.val().inner()
+        self.code_table().inner()
+    }
+
+    /// As [`Self::codes`] with gradient.
+    fn code_table(&self) -> Tensor<2> {
+        match (&self.codebook, &self.finite_scalar) {
+            (Some(codes), _) => codes.val(),
+            (None, Some(quantizer)) => quantizer.codes(),
+            (None, None) => unreachable!("a tokenizer has a quantizer"),
+        }
     }
 
     /// Frames to latents before quantization.
@@ -156,7 +174,11 @@ impl Tokenizer {
     pub fn encode(&self, frames: Tensor<4>) -> Tensor<2, Int> {
         let z = self.latents(frames);
         let [n, h, w, _] = z.dims();
-        rem_kernels::nearest(rows(z), self.codebook.val()).reshape([n, h * w])
+        let tokens = match &self.finite_scalar {
+            Some(quantizer) => quantizer.tokens(rows(z)),
+            None => rem_kernels::nearest(rows(z), self.code_table()),
+        };
+        tokens.reshape([n, h * w])
     }
 
     /// Tokens to frames: `[frames, K]` -> `[frames, 3, size, size]`. Values are about [-1, 1], not clamped.
@@ -166,7 +188,7 @@ impl Tokenizer {
 
     /// As [`Self::decode`], channels last: `[frames, K]` -> `[frames, size, size, 3]`.
     pub(crate) fn decode_channels_last(&self, tokens: Tensor<2, Int>) -> Tensor<4> {
-        self.decode_latents(code_grid(self.codebook.val(), tokens))
+        self.decode_latents(code_grid(self.code_table(), tokens))
     }
 
     /// `[frames, grid, grid, embedding]` -> `[frames, size, size, 3]`
@@ -188,15 +210,17 @@ impl Tokenizer {
     ) -> TokenizerLosses {
         let images = frames.permute(CHANNELS_LAST);
         let z = self.latents_channels_last(images.clone());
-        let [n, h, w, width] = z.dims();
         let latents = rows(z.clone()).inner();
-        let tokens = rem_kernels::nearest(latents.clone(), self.codes()).reshape([n, h * w]);
-        let q = code_grid(self.codebook.val(), tokens.clone());
-        assert_eq!(q.dims(), [n, h, w, width]);
-
-        let commitment = (z.clone().detach() - q.clone()).square().mean()
-            + (q.clone().detach() - z.clone()).square().mean();
-        let straight_through = z.clone() + (q - z).detach();
+        let (tokens, straight_through, commitment) = match &self.finite_scalar {
+            Some(quantizer) => {
+                let [n, h, w, width] = z.dims();
+                let quantized = quantizer.quantize(rows(z));
+                let nothing = quantized.codes.clone().inner().sum().mul_scalar(0.0);
+                let tokens = quantized.tokens.reshape([n, h * w]);
+                (tokens, quantized.codes.reshape([n, h, w, width]), nothing)
+            }
+            None => self.nearest_codes(z, latents.clone()),
+        };
         let output = self.decode_latents(straight_through);
         let difference = output.clone() - images.clone();
         let reconstruction = match config.reconstruction {
@@ -213,6 +237,22 @@ impl Tokenizer {
         }
     }
 
+    /// The nearest codes of latents, `[frames, grid, grid, embedding]`: their tokens, the codes with a straight-through
+    /// gradient, and the codebook and commitment loss. `rows` are the latents without gradient.
+    fn nearest_codes(
+        &self,
+        z: Tensor<4>,
+        rows: Tensor<2>,
+    ) -> (Tensor<2, Int>, Tensor<4>, Tensor<1>) {
+        let [n, h, w, width] = z.dims();
+        let tokens = rem_kernels::nearest(rows, self.codes()).reshape([n, h * w]);
+        let q = code_grid(self.code_table(), tokens.clone());
+        assert_eq!(q.dims(), [n, h, w, width]);
+        let commitment = (z.clone().detach() - q.clone()).square().mean()
+            + (q.clone().detach() - z.clone()).square().mean();
+        (tokens, z.clone() + (q - z).detach(), commitment)
+    }
+
     /// Fits the whitening of [`config::Encoder::WhitenedPatches`] to frames, `[frames, 3, size, size]`. Other encoders
     /// stay unchanged.
     pub(crate) fn fit_whitening(mut self, frames: Tensor<4>) -> Self {
@@ -226,11 +266,15 @@ impl Tokenizer {
     }
 
     /// Replaces the codes, `[vocabulary, embedding]`.
+    ///
+    /// # Panics
+    ///
+    /// Panics without a codebook.
     pub(crate) fn with_codes(mut self, codes: Tensor<2>) -> Self {
-        assert_eq!(codes.dims(), self.codebook.dims());
-        self.codebook = self
-            .codebook
-            .map(|old| codes.autodiff().set_require_grad(old.is_require_grad()));
+        let codebook = self.codebook.take().expect("a codebook");
+        assert_eq!(codes.dims(), codebook.dims());
+        let codebook = codebook.map(|old| codes.autodiff().set_require_grad(old.is_require_grad()));
+        self.codebook = Some(codebook);
         self
     }
 }
@@ -294,7 +338,7 @@ mod tests {
         );
         let losses = tokenizer.losses(frames, &config, None);
         let grads = losses.commitment.backward();
-        assert!(tokenizer.codebook.val().grad(&grads).is_some());
+        assert!(tokenizer.code_table().grad(&grads).is_some());
         let conv = tokenizer.pre_quant_conv.as_ref().unwrap();
         assert!(conv.weight.val().grad(&grads).is_some());
     }

@@ -1,6 +1,6 @@
 //! Parameters of a module by name, to and from safetensors files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Tensor, TensorData};
@@ -22,6 +22,14 @@ impl Array {
         Self {
             shape: data.shape().to_vec(),
             data: data.try_into_vec().expect("converted to f32 above"),
+        }
+    }
+
+    /// A vector.
+    pub(crate) fn flat(data: Vec<f32>) -> Self {
+        Self {
+            shape: vec![data.len()],
+            data,
         }
     }
 
@@ -163,6 +171,38 @@ impl WeightAverage {
     }
 }
 
+/// The parameters of `average`, moved towards those of `now`: `decay * average + (1 - decay) * now`. Both are without
+/// autodiff.
+pub(crate) fn moving_average<M: Module>(average: M, now: &M, decay: f64) -> M {
+    struct Towards {
+        parameters: VecDeque<Tensor<1>>,
+        decay: f64,
+    }
+    impl ModuleVisitor for Towards {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let value = param.val();
+            let count = value.shape().num_elements();
+            self.parameters.push_back(value.reshape([count]));
+        }
+    }
+    impl ModuleMapper for Towards {
+        fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            let now = self.parameters.pop_front();
+            let now = now.expect("the same parameters in the same order");
+            param.map(|old| {
+                let now = now.reshape(old.shape());
+                old.mul_scalar(self.decay) + now.mul_scalar(1.0 - self.decay)
+            })
+        }
+    }
+    let mut towards = Towards {
+        parameters: VecDeque::new(),
+        decay,
+    };
+    now.visit(&mut towards);
+    average.map(&mut towards)
+}
+
 /// The bytes of a safetensors file. Equal arrays give equal bytes.
 pub fn to_safetensors(arrays: &Arrays) -> Vec<u8> {
     let bytes: Vec<(&String, &Array, Vec<u8>)> = arrays
@@ -251,6 +291,24 @@ mod tests {
         }
         let unchanged = WeightAverage::default().apply_to(a.clone());
         assert_eq!(collect(&unchanged), collect(&a));
+    }
+
+    #[test]
+    fn moving_average_keeps_a_share_of_each_parameter() {
+        let [old, now] = [linear(3, 2), linear(3, 2)].map(|module| module.valid());
+        let mut average = old.clone();
+        for _ in 0..2 {
+            average = moving_average(average, &now, 0.75);
+        }
+        let [old, now, average] = [old, now, average].map(|module| collect(&module));
+        for (name, average) in &average {
+            assert_eq!(average.shape, old[name].shape);
+            for (i, x) in average.data.iter().enumerate() {
+                // 0.75² and 1 - 0.75².
+                let expected = 0.5625 * old[name].data[i] + 0.4375 * now[name].data[i];
+                assert!((x - expected).abs() < 1e-6, "{name}");
+            }
+        }
     }
 
     #[test]

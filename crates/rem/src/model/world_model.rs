@@ -6,12 +6,14 @@ use burn::tensor::{Device, Int, Tensor};
 
 use rem_kernels::{Activation, Dropout, Precision};
 
-use crate::config::{self, Architecture, Embeddings, Generation, Rewards};
+use crate::config::{self, Architecture, Embeddings, Generation, RewardHeadInput, Rewards};
 use crate::model::embedding::embedding;
+use crate::model::hl_gauss;
 use crate::model::linear::linear;
 use crate::model::network::{Network, NetworkState};
 pub use crate::model::world_model_sizes::WorldModelSizes;
 
+mod ensemble;
 mod initial;
 mod losses;
 
@@ -29,6 +31,8 @@ pub struct WorldModel {
     head_observations: Head,
     head_rewards: Head,
     head_ends: Head,
+    /// Predict observations like `head_observations`, without gradients to the network.
+    ensemble: Vec<Head>,
     context: usize,
     /// First observation of a segment with a loss.
     first_observation: usize,
@@ -37,6 +41,8 @@ pub struct WorldModel {
     dropout: f64,
     #[module(skip)]
     rewards: Rewards,
+    #[module(skip)]
+    reward_head_input: RewardHeadInput,
     #[module(skip)]
     generation: Generation,
 }
@@ -88,9 +94,10 @@ pub struct Predictions {
     pub action_outputs: Tensor<3>,
     /// Token logits, `[batch, predicted steps, K, vocabulary]`.
     pub observations: Tensor<4>,
-    /// Class logits, `[batch, steps, 3]`; or values of continuous rewards, `[batch, steps, 1]`.
+    /// Class logits, `[batch, steps, 3]`; or values of continuous rewards, `[batch, steps, 1]`; or logits of bins. With
+    /// [`RewardHeadInput::PredictedObservation`], those of the step before each predicted one.
     pub rewards: Tensor<3>,
-    /// Logits of "continues" and "terminates", `[batch, steps, 2]`.
+    /// Logits of "continues" and "terminates" of the same steps, `[batch, steps, 2]`.
     pub ends: Tensor<3>,
 }
 
@@ -103,10 +110,6 @@ impl WorldModel {
         device: &Device,
     ) -> Self {
         let width = sizes.width;
-        let reward_outputs = match config.rewards {
-            Rewards::Sign => 3,
-            Rewards::Continuous => 1,
-        };
         let model = Self {
             action_embeddings: embedding(sizes.actions, width, device),
             observation_embeddings: match config.embeddings {
@@ -115,18 +118,31 @@ impl WorldModel {
             },
             network: Network::new(config, sizes, precision, device),
             head_observations: Head::new(width, sizes.vocabulary, precision, device),
-            head_rewards: Head::new(width, reward_outputs, precision, device),
+            head_rewards: match config.rewards {
+                Rewards::Sign => Head::new(width, 3, precision, device),
+                Rewards::Continuous => Head::new(width, 1, precision, device),
+                Rewards::HlGauss => Head {
+                    out: hl_gauss::zero_layer(width, device),
+                    ..Head::new(width, 1, precision, device)
+                },
+            },
             head_ends: Head::new(width, 2, precision, device),
+            ensemble: (0..config.ensemble_heads)
+                .map(|_| Head::new(width, sizes.vocabulary, precision, device))
+                .collect(),
             context: config.context,
             first_observation: config.first_observation(),
             first_outcome: config.first_outcome(),
             dropout: config.dropout,
             rewards: config.rewards,
+            reward_head_input: config.reward_head_input,
             generation: config.architecture.generation(),
         };
         match config.architecture {
             Architecture::Transformer {} => gpt_initialized(model),
-            Architecture::Pop { .. } | Architecture::Retnet { .. } => model,
+            Architecture::Pop { .. }
+            | Architecture::Retnet { .. }
+            | Architecture::PopAttention { .. } => model,
         }
     }
 
@@ -207,10 +223,14 @@ impl WorldModel {
         let x = self.embed(codes, tokens, actions);
         let (action_outputs, observation_outputs) =
             self.network.forward(x, steps, first_predicted, dropout);
+        let outcome_inputs = match self.reward_head_input {
+            RewardHeadInput::Action => action_outputs.clone(),
+            RewardHeadInput::PredictedObservation => last_of(&observation_outputs, 2),
+        };
         Predictions {
             observations: self.head_observations.forward(observation_outputs.clone()),
-            rewards: self.head_rewards.forward(action_outputs.clone()),
-            ends: self.head_ends.forward(action_outputs.clone()),
+            rewards: self.head_rewards.forward(outcome_inputs.clone()),
+            ends: self.head_ends.forward(outcome_inputs),
             observation_outputs,
             action_outputs,
         }
@@ -247,13 +267,34 @@ impl WorldModel {
         actions: Tensor<2, Int>,
         state: &NetworkState,
     ) -> (Tensor<2>, Tensor<3>, NetworkState) {
+        let (output, predictions, state) =
+            self.update_and_prediction_outputs(codes, tokens, actions, state);
+        (output, self.observation_logits(predictions), state)
+    }
+
+    /// [`Self::update_and_predict`] with the outputs of the prediction tokens, `[batch, K, width]`, instead of logits.
+    pub(crate) fn update_and_prediction_outputs(
+        &self,
+        codes: &Tensor<2>,
+        tokens: Tensor<3, Int>,
+        actions: Tensor<2, Int>,
+        state: &NetworkState,
+    ) -> (Tensor<2>, Tensor<3>, NetworkState) {
         let x = self.embed(codes, tokens, actions);
-        let (output, predictions, state) = self.network.update_and_predict(x, state);
-        (output, self.head_observations.forward(predictions), state)
+        self.network.update_and_predict(x, state)
+    }
+
+    /// The input of [`Self::outcome_logits`] for a step with POP, `[batch, width]`, of the output at its action,
+    /// `[batch, width]`, and those of the prediction tokens after it, `[batch, K, width]`.
+    pub fn outcome_input(&self, action_output: Tensor<2>, predictions: &Tensor<3>) -> Tensor<2> {
+        match self.reward_head_input {
+            RewardHeadInput::Action => action_output,
+            RewardHeadInput::PredictedObservation => last_of(predictions, 1),
+        }
     }
 
     /// Logits of reward and end, Equations (2) and (3): `[batch, width]` -> `[batch, 3]` (`[batch, 1]` for continuous
-    /// rewards), `[batch, 2]`.
+    /// rewards, `[batch, bins]` for HL-Gauss), `[batch, 2]`.
     pub fn outcome_logits(&self, output: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
         (
             self.head_rewards.forward(output.clone()),
@@ -263,12 +304,28 @@ impl WorldModel {
 
     /// Logits of the next observation's tokens with POP, Equation (1): `[batch, K, vocabulary]`.
     pub fn predict_observation(&self, state: &NetworkState) -> Tensor<3> {
-        self.head_observations.forward(self.network.predict(state))
+        self.observation_logits(self.prediction_outputs(state))
+    }
+
+    /// Outputs of POP's prediction tokens, `[batch, K, width]`.
+    pub fn prediction_outputs(&self, state: &NetworkState) -> Tensor<3> {
+        self.network.predict(state)
+    }
+
+    /// Token logits of prediction tokens: `[batch, K, width]` -> `[batch, K, vocabulary]`.
+    pub(crate) fn observation_logits(&self, outputs: Tensor<3>) -> Tensor<3> {
+        self.head_observations.forward(outputs)
     }
 
     /// Token logits of network outputs: `[rows, width]` -> `[rows, vocabulary]`.
     pub fn token_logits(&self, outputs: Tensor<2>) -> Tensor<2> {
         self.head_observations.forward(outputs)
+    }
+
+    /// How much the ensemble's heads disagree about the next observations, `[batch]` in nats per token, given the outputs
+    /// of the prediction tokens, `[batch, K, width]`. `None` without an ensemble.
+    pub(crate) fn disagreement(&self, predictions: &Tensor<3>) -> Option<Tensor<1>> {
+        ensemble::disagreement(&self.ensemble, predictions)
     }
 
     /// How rewards are modeled.
@@ -285,6 +342,12 @@ impl WorldModel {
     pub fn context(&self) -> usize {
         self.context
     }
+}
+
+/// The last element of an axis.
+fn last_of<const D: usize, const E: usize>(x: &Tensor<D>, axis: usize) -> Tensor<E> {
+    let last = x.dims()[axis] - 1;
+    x.clone().narrow(axis, last, 1).squeeze_dim(axis)
 }
 
 #[cfg(test)]

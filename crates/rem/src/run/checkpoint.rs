@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::model::weights::{self, Arrays};
 use crate::run::metrics::LogLengths;
 use rem_run::files::{sync_dir, write_atomic};
-use rem_run::layout::{self, MANIFEST};
+use rem_run::layout::{self, MANIFEST, TRAINING_STATE};
 use rem_run::{Score, write_json};
 
 const FORMAT: &str = "rem-checkpoint-1";
@@ -72,7 +72,7 @@ impl Manifest {
 pub(crate) enum Part {
     /// All files.
     All,
-    /// All but the optimizer moments.
+    /// All but the optimizer moments and the rest of the training state.
     Weights,
 }
 
@@ -80,7 +80,8 @@ pub(crate) enum Part {
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     pub(crate) manifest: Manifest,
-    /// Arrays by file: `tokenizer`, `tokenizer.optimizer` and so on.
+    /// Arrays by file: `tokenizer`, `tokenizer.optimizer` and so on; `training_state` for what the settings of a run need
+    /// besides.
     pub(crate) arrays: BTreeMap<String, Arrays>,
     /// The snapshot of the environment.
     pub(crate) environment: Vec<u8>,
@@ -233,7 +234,10 @@ fn read_checked(
         return Err("it belongs to a run with another config".into());
     }
     let (mut arrays, mut environment) = (BTreeMap::new(), None);
-    let wanted = |name: &str| part == Part::All || !name.contains(".optimizer.");
+    let training = |name: &str| {
+        name.contains(".optimizer.") || name.strip_suffix(".safetensors") == Some(TRAINING_STATE)
+    };
+    let wanted = |name: &str| part == Part::All || !training(name);
     for (name, info) in manifest.files.iter().filter(|(name, _)| wanted(name)) {
         let bytes = read(name)?;
         if bytes.len() as u64 != info.bytes {

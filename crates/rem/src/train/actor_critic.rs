@@ -6,6 +6,7 @@ use super::optimizer::NotFinite;
 use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
 use super::trainer::Trainer;
 use super::{Event, Listener};
+use crate::config::ReturnScaling;
 use crate::imagination::imagine;
 use crate::model::actor_critic;
 use crate::model::weights::{Array, Arrays};
@@ -24,7 +25,8 @@ impl Trainer {
         let mut rng = self.seeds.rng(epoch, Purpose::ActorCritic);
         let tokenizer = self.agent.tokenizer.valid();
         let world_model = self.agent.world_model.valid();
-        let mut means = Means::default();
+        let (mut means, mut disagreements) = (Means::default(), Means::default());
+        let (mut scales, ensemble) = (Means::default(), self.config.world_model.ensemble_heads > 0);
         for step in 0..settings.steps_per_epoch {
             let segments = self.replay.sample_backward(
                 settings.batch_size,
@@ -47,7 +49,9 @@ impl Trainer {
                 config.inputs.burn_in_actions(),
                 &mut rng,
             );
-            let (experience, stats) = rollout.experience(&self.agent.actor_critic, &config);
+            let (experience, stats) =
+                (self.objective).experience(rollout, &self.agent.actor_critic, &config);
+            let return_scale = experience.return_scale;
             let losses = actor_critic::losses(experience, &config);
             let total = losses.total();
             let result = self
@@ -64,6 +68,7 @@ impl Trainer {
                 ]),
             })?;
             self.agent.actor_critic = controller;
+            self.objective.update(&self.agent.actor_critic, &config);
             means.add(&[
                 ("loss", scalar(&total)),
                 ("loss_policy", scalar(&losses.policy)),
@@ -74,10 +79,16 @@ impl Trainer {
                 ("imagined_value", stats.mean_value),
                 ("grad_norm", norm),
             ]);
+            if ensemble {
+                disagreements.add(&[("imagined_disagreement", stats.mean_disagreement)]);
+            }
+            if config.return_scaling != (ReturnScaling::Off {}) {
+                scales.add(&[("return_scale", return_scale)]);
+            }
             listener(Event::Step { done: step + 1 });
         }
         Ok(PhaseReport {
-            values: means.take(),
+            values: [means.take(), disagreements.take(), scales.take()].concat(),
             warnings: vec![],
         })
     }

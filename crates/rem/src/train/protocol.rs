@@ -73,6 +73,7 @@ pub fn protocol(
 /// The imagination mode in words.
 fn imagination_mode(config: &config::WorldModel) -> String {
     match (config.architecture.generation(), config.architecture) {
+        (Generation::TwoCalls, Architecture::PopAttention { .. }) => "POP on attention",
         (Generation::TwoCalls, _) => "POP, two calls per step",
         (Generation::OneCall, _) => "POP, one call per step",
         (Generation::TokenByToken, Architecture::Transformer {}) => "token by token, Transformer",

@@ -71,13 +71,18 @@ fn world_model(config: &Config) -> f64 {
     let model = &config.world_model;
     let k = config.tokens_per_obs();
     let block = match model.architecture {
-        Architecture::Pop { .. } => 2 * k + 1,
+        Architecture::Pop { .. } | Architecture::PopAttention { .. } => 2 * k + 1,
         Architecture::Retnet { .. } | Architecture::Transformer {} => k + 1,
     };
     let rows = model.optimizer.batch_size as f64 * config.train.horizon as f64 * block as f64;
     let layer = 7 * config.tokenizer.embedding + 2 * model.feed_forward;
     let heads = 2 * config.tokenizer.vocabulary;
-    rows * (model.layers as f64 * layer as f64 + heads as f64) * FLOAT
+    // Scores, weights and their copies: tuned kernels recompute them, tensor operations keep them.
+    let scores = match model.architecture {
+        Architecture::PopAttention { .. } => 4 * model.heads * config.train.horizon * (k + 1),
+        _ => 0,
+    };
+    rows * (model.layers as f64 * (layer + scores) as f64 + heads as f64) * FLOAT
 }
 
 fn actor_critic(config: &Config) -> f64 {
@@ -93,7 +98,7 @@ fn actor_critic(config: &Config) -> f64 {
     let model = &config.world_model;
     let kv_cache = match model.architecture {
         Architecture::Pop { .. } | Architecture::Retnet { .. } => 0.0,
-        Architecture::Transformer {} => {
+        Architecture::Transformer {} | Architecture::PopAttention { .. } => {
             let tokens = config.context_window_steps() * (config.tokens_per_obs() + 1);
             controller.optimizer.batch_size as f64
                 * tokens as f64

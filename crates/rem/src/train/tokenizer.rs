@@ -35,7 +35,7 @@ impl Trainer {
         let mut used = CodeUsage::new(config.vocabulary);
         let (mut means, mut reset) = (Means::default(), 0);
         for step in 0..settings.steps_per_epoch {
-            let frames = self.sample_frames(settings.batch_size, &mut rng);
+            let frames = self.augmented_frames(settings.batch_size, config.random_shift, &mut rng);
             if self.optimizers.tokenizer.steps() == 0 {
                 self.initialize_tokenizer(&frames, &mut rng);
             }
@@ -110,6 +110,21 @@ impl Trainer {
         let ids = self.replay.sample_frames(count, rng);
         let pixels = ids.iter().map(|id| self.replay.frame(*id));
         batch::frames(pixels, self.config.env.frame_size, &self.device)
+    }
+
+    /// As [`Self::sample_frames`], each shifted at random by up to `most` pixels.
+    fn augmented_frames(&self, count: usize, most: usize, rng: &mut impl Rng) -> Tensor<4> {
+        if most == 0 {
+            return self.sample_frames(count, rng);
+        }
+        let size = self.config.env.frame_size;
+        let ids = self.replay.sample_frames(count, rng).into_iter();
+        let shifted = ids.map(|id| {
+            let shift = batch::random_shift(most, rng);
+            batch::shifted(self.replay.frame(id), size, shift)
+        });
+        let shifted: Vec<Vec<u8>> = shifted.collect();
+        batch::frames(shifted.iter().map(|frame| &frame[..]), size, &self.device)
     }
 
     /// Initializes the whitening of the encoder and the codebook from data, if configured: from the first batch or, for

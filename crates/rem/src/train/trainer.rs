@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use burn::tensor::Device;
 
+use super::objective::ControllerObjective;
 use super::phase::{Diverged, Phase};
 use super::state::{
     Optimizers, all_arrays, config_crc32, other_weights, restore, training_env, write_config,
@@ -14,14 +15,14 @@ use super::state::{
 use super::{Event, Listener};
 use crate::config::Config;
 use crate::data::batch::TokenSource;
-use crate::data::replay::{ChunkInfo, Replay};
+use crate::data::replay::{ChunkInfo, Replay, SegmentLosses};
 use crate::device;
 use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::model::agent::Agent;
 use crate::model::tokenizer::Tokenizer;
 use crate::model::tokenizer::lpips::Lpips;
-use crate::model::weights;
+use crate::model::weights::{self, Array};
 use crate::run::checkpoint::{self, Checkpoint, Manifest, Part};
 use crate::run::metrics::{LogLengths, Metrics};
 use crate::run::{RunDir, Score, Scores};
@@ -31,6 +32,9 @@ use rem_run::layout;
 /// Attempts at an epoch before divergence stops the run with an error.
 const MAX_ATTEMPTS: u32 = 3;
 
+/// The name of the segments' losses in a checkpoint's training state.
+const SEGMENT_LOSSES: &str = "segment_losses";
+
 /// Trains an agent in a run directory. Between epochs its state equals the last checkpoint.
 pub struct Trainer {
     pub(super) run: RunDir,
@@ -39,8 +43,10 @@ pub struct Trainer {
     pub(super) device: Device,
     pub(super) agent: Agent,
     pub(super) optimizers: Optimizers,
+    pub(super) objective: ControllerObjective,
     pub(super) env: Box<dyn Env>,
     pub(super) replay: Replay,
+    pub(super) segment_losses: SegmentLosses,
     pub(super) chunks: Vec<ChunkInfo>,
     pub(super) metrics: Metrics,
     pub(super) scores: Vec<Score>,
@@ -58,15 +64,18 @@ impl Trainer {
         let device = device::of(&config)?;
         let env = training_env(&config)?;
         let seeds = Seeds::new(config.seed);
+        let agent = Agent::new(
+            &config,
+            env.actions().len(),
+            &seeds,
+            &device.clone().autodiff(),
+        );
         let mut trainer = Self {
-            agent: Agent::new(
-                &config,
-                env.actions().len(),
-                &seeds,
-                &device.clone().autodiff(),
-            ),
             optimizers: Optimizers::new(&config),
+            objective: ControllerObjective::new(&config.actor_critic, &agent.actor_critic),
+            agent,
             replay: Replay::new(config.frame_bytes(), config.tokens_per_obs()),
+            segment_losses: SegmentLosses::default(),
             metrics: Metrics::open(run.path(), LogLengths::default(), 0).map_err(Error::Logs)?,
             chunks: Vec::new(),
             scores: Vec::new(),
@@ -106,16 +115,22 @@ impl Trainer {
             &seeds,
             &device.clone().autodiff(),
         );
-        let manifest = checkpoint.manifest;
+        let (manifest, mut arrays) = (checkpoint.manifest, checkpoint.arrays);
+        let state = arrays.remove(layout::TRAINING_STATE).unwrap_or_default();
+        let other_weights = |reason| other_weights(run.path(), manifest.epoch, reason);
         let (agent, optimizers) =
-            restore(initialized, checkpoint.arrays, &manifest, &config, &device)
-                .map_err(|reason| other_weights(run.path(), manifest.epoch, reason))?;
+            restore(initialized, arrays, &manifest, &config, &device).map_err(other_weights)?;
+        let mut objective = ControllerObjective::new(&config.actor_critic, &agent.actor_critic);
+        objective.restore(&state).map_err(other_weights)?;
         let replay = Replay::load(
             &run.path().join(layout::REPLAY),
             &manifest.replay,
             config.frame_bytes(),
             config.tokens_per_obs(),
         )?;
+        let segment_losses = (state.get(SEGMENT_LOSSES)).map_or_else(Vec::new, |a| a.data.clone());
+        let segment_losses =
+            SegmentLosses::restored(segment_losses, replay.steps()).map_err(other_weights)?;
         // Delete only after everything was read and checked.
         Metrics::check(run.path(), manifest.logs).map_err(Error::Logs)?;
         checkpoint::remove_after(run.path(), manifest.epoch)?;
@@ -127,7 +142,9 @@ impl Trainer {
             epoch: manifest.epoch,
             agent,
             optimizers,
+            objective,
             replay,
+            segment_losses,
             run,
             config,
             seeds,
@@ -299,7 +316,15 @@ impl Trainer {
         manifest.replay = self.chunks.clone();
         manifest.scores = self.scores.clone();
         manifest.logs = self.metrics.sync().map_err(Error::Logs)?;
-        let arrays = all_arrays(&self.agent, &mut self.optimizers, &mut manifest);
+        let mut arrays = all_arrays(&self.agent, &mut self.optimizers, &mut manifest);
+        let mut state = self.objective.to_arrays();
+        if self.config.world_model.prioritized_fraction > 0.0 {
+            let losses = Array::flat(self.segment_losses.as_slice().to_vec());
+            state.insert(SEGMENT_LOSSES.into(), losses);
+        }
+        if !state.is_empty() {
+            arrays.insert(layout::TRAINING_STATE.into(), state);
+        }
         let environment = self.env.snapshot();
         Checkpoint {
             manifest,

@@ -1,7 +1,7 @@
 //! The world model's training phase (paper, Algorithm 6: `train_M`).
 
 use burn::module::Module;
-use rand::RngExt;
+use rand::{Rng, RngExt};
 
 use super::optimizer::NotFinite;
 use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
@@ -9,6 +9,7 @@ use super::trainer::Trainer;
 use super::{Event, Listener};
 use crate::data::batch::TokenSource;
 use crate::data::replay::Segment;
+use crate::host;
 use crate::model::tokenizer::Tokenizer;
 use crate::model::weights::{Array, Arrays, WeightAverage};
 use crate::model::world_model::WorldModel;
@@ -35,18 +36,18 @@ impl Trainer {
         let codes = tokenizer.codes();
         let validation = self.validation_losses(&tokenizer, first_new);
         let (mut means, mut average) = (Means::default(), WeightAverage::default());
+        let mut ensembles = Means::default();
         let averaged = (settings.steps_per_epoch as f64 * config.weight_averaging).round() as usize;
         for step in 0..settings.steps_per_epoch {
-            let segments = self.replay.sample_forward(
-                settings.batch_size,
-                horizon,
-                config.first_outcome() + 1,
-                &mut rng,
-            );
-            let Some(segments) = segments else {
+            let Some(segments) = self.sample_segments(&mut rng) else {
                 return Ok(PhaseReport::no_segments("world model"));
             };
-            let batch = self.token_source(&tokenizer).segments(&segments, horizon);
+            let batch = (self.token_source(&tokenizer)).augmented_segments(
+                &segments,
+                horizon,
+                config.random_shift,
+                &mut rng,
+            );
             let losses = self.agent.world_model.losses(&codes, &batch, rng.random());
             let total = losses.total();
             let result = self
@@ -65,6 +66,10 @@ impl Trainer {
                 ]),
             })?;
             self.agent.world_model = world_model;
+            if config.prioritized_fraction > 0.0 {
+                let by_segment = host::floats(losses.by_segment());
+                (self.segment_losses).record(&self.replay, &segments, &by_segment);
+            }
             if step + averaged >= settings.steps_per_epoch {
                 average.add(&self.agent.world_model);
             }
@@ -75,15 +80,39 @@ impl Trainer {
                 ("loss_ends", scalar(&losses.ends)),
                 ("grad_norm", norm),
             ]);
+            if let Some(ensemble) = &losses.ensemble {
+                ensembles.add(&[("loss_ensemble", scalar(ensemble))]);
+            }
             listener(Event::Step { done: step + 1 });
         }
         self.agent.world_model = average.apply_to(self.agent.world_model.clone());
         let mut values = means.take();
+        values.extend(ensembles.take());
         values.extend(validation);
         Ok(PhaseReport {
             values,
             warnings: vec![],
         })
+    }
+
+    /// The segments of a batch: a fraction by their last losses, the others uniformly. `None` if no episode is long
+    /// enough.
+    fn sample_segments(&self, rng: &mut impl Rng) -> Option<Vec<Segment>> {
+        let config = &self.config.world_model;
+        let (count, horizon) = (config.optimizer.batch_size, self.config.train.horizon);
+        let min_real = config.first_outcome() + 1;
+        let prioritized = (count as f64 * config.prioritized_fraction).round() as usize;
+        let uniform = count - prioritized;
+        let mut segments = self
+            .replay
+            .sample_forward(uniform, horizon, min_real, rng)?;
+        if prioritized > 0 {
+            let losses = &self.segment_losses;
+            let drawn =
+                (self.replay).sample_prioritized(prioritized, horizon, min_real, losses, rng);
+            segments.extend(drawn?);
+        }
+        Some(segments)
     }
 
     /// The losses on the steps from position `first_new` on, before the world model is trained on them. Empty without

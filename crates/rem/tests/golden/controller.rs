@@ -77,10 +77,13 @@ fn forward_returns_losses_and_gradients(golden: &Golden) {
     let losses = actor_critic::losses(
         Experience {
             logits: logits.narrow(1, 0, used),
-            values: values.narrow(1, 0, used),
+            values: values.clone().narrow(1, 0, used),
+            critic: values.narrow(1, 0, used).unsqueeze_dim(2),
             actions: batch.actions.narrow(1, 0, used),
             returns: returns.narrow(1, 0, used),
             weights: Tensor::ones([b, used], &Device::flex()),
+            slow_values: None,
+            return_scale: 1.0,
         },
         config,
     );

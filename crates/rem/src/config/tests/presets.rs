@@ -123,3 +123,48 @@ fn ablation_iris_only_swaps_the_world_model() {
         iris.world_model.context
     );
 }
+
+/// Values of the configuration published with Cohen et al., "Uncovering Untapped Potential in Sample-Efficient World Model
+/// Agents" (2025), for Atari.
+#[test]
+fn simulus_has_the_values_of_its_configuration() {
+    let c = Config::load("simulus", &[]).unwrap();
+    // Frames as 8x8 tokens of 8 * 8 * 8 codes of dimension 256; 64 channels, doubled by each downsampling.
+    assert_eq!((c.env.frame_size, c.tokens_per_obs()), (64, 64));
+    assert_eq!((c.tokenizer.vocabulary, c.tokenizer.embedding), (512, 256));
+    assert_eq!(c.tokenizer.channels, 64);
+    let levels = Quantizer::FiniteScalar { levels: [8; 3] };
+    assert_eq!(c.tokenizer.quantizer, levels);
+    // Ten layers of four heads, ten steps, of which two are context; dropout 0.1; shared embeddings; four heads for
+    // curiosity.
+    let w = &c.world_model;
+    assert!(matches!(w.architecture, Architecture::PopAttention { .. }));
+    assert_eq!((w.layers, w.heads, w.feed_forward), (10, 4, 4 * 256));
+    assert_eq!((c.train.horizon, w.context, w.dropout), (10, 2, 0.1));
+    assert_eq!((w.embeddings, w.ensemble_heads), (Embeddings::Tokenizer, 4));
+    // 0.7 of a batch is uniform.
+    assert_eq!((w.rewards, w.prioritized_fraction), (Rewards::HlGauss, 0.3));
+    // Ten imagined steps after the context; gamma, lambda, entropy weight.
+    let a = &c.actor_critic;
+    assert_eq!((c.rollout_steps(), a.burn_in, a.lstm_dim), (11, 20, 512));
+    assert_eq!(
+        (a.discount, a.lambda, a.entropy_weight),
+        (0.99, 0.95, 0.001)
+    );
+    assert_eq!((a.values, a.curiosity_weight), (Values::HlGauss, 1.0));
+    let scaling = ReturnScaling::QuantileRange {
+        window: 500,
+        floor: 1.0,
+    };
+    assert_eq!(a.return_scaling, scaling);
+    // Schedule and optimizers.
+    assert_eq!((c.train.epochs, c.collect.epochs), (600, 500));
+    assert_eq!((c.collect.steps_per_epoch, c.collect.epsilon), (200, 0.01));
+    let optimizers = [&c.tokenizer.optimizer, &w.optimizer, &a.optimizer];
+    assert_eq!(optimizers.map(|o| o.start_after), [5, 25, 50]);
+    assert_eq!(optimizers.map(|o| o.steps_per_epoch), [200, 200, 80]);
+    assert_eq!(optimizers.map(|o| o.batch_size), [128, 32, 128]);
+    assert_eq!(optimizers.map(|o| o.learning_rate), [1e-4, 2e-4, 2e-4]);
+    assert_eq!(optimizers.map(|o| o.max_grad_norm), [10.0, 3.0, 3.0]);
+    assert_eq!(w.optimizer.weight_decay, 0.05);
+}

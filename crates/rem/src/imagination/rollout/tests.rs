@@ -1,4 +1,4 @@
-//! The LSTM's burn-in equals playing the real steps, and ignores padding.
+//! The LSTM's burn-in equals playing the real steps, and ignores padding. λ-returns of rollouts.
 
 use super::*;
 use crate::config::Config;
@@ -26,10 +26,14 @@ struct BurnIn {
 
 impl BurnIn {
     fn new(inputs: &str) -> Self {
+        Self::with_seed(inputs, 4)
+    }
+
+    fn with_seed(inputs: &str, seed: u64) -> Self {
         let set = [format!("actor_critic.inputs={inputs}")];
         let config = Config::load("debug", &set).unwrap();
         let (device, k) = (Device::flex(), config.tokens_per_obs());
-        device.seed(4);
+        device.seed(seed);
         let sizes = ControllerSizes::of(&config, ACTIONS);
         let rows = REAL.len();
         let integers = |shape: &[usize], below: usize| {
@@ -118,5 +122,109 @@ fn only_a_burn_in_with_actions_depends_on_them() {
         let after = numbers(&batch.burned_in(with_actions), 0);
         let what = format!("{inputs}, burn-in with actions {with_actions}");
         assert_eq!(distance(&before, &after) > 1e-3, depends, "{what}");
+    }
+}
+
+/// As a target the slow critic's values replace the critic's in λ-returns; as a regularizer they do not.
+#[test]
+fn returns_bootstrap_from_the_slow_critic_if_it_is_the_target() {
+    let batch = BurnIn::new("codes");
+    let slow = BurnIn::with_seed("codes", 5).controller;
+    let rows = REAL.len();
+    let tokens = batch.tokens.clone().swap_dims(0, 1);
+    let [_, _, k] = tokens.dims();
+    let rollout = Rollout {
+        start: batch.controller.initial_state(rows),
+        encoder_inputs: (batch.controller)
+            .encoder_input(&batch.tokenizer, tokens.reshape([STEPS * rows, k])),
+        tokens: batch.tokens.clone(),
+        actions: batch.actions.clone().narrow(1, 0, STEPS - 1),
+        rewards: vec![vec![0.5; STEPS - 1]; rows],
+        ends: vec![vec![false; STEPS - 1]; rows],
+        disagreements: vec![vec![]; rows],
+    };
+    let values = |controller: &ActorCritic| {
+        let (inputs, actions) = (rollout.encoder_inputs.clone(), rollout.actions.clone());
+        controller.unroll(inputs, actions, rollout.start.clone()).1
+    };
+    let returns = |kind: &str, slow: Option<&ActorCritic>| {
+        let set = [format!("actor_critic.slow_critic={kind}")];
+        let config = Config::load("debug", &set).unwrap().actor_critic;
+        let (experience, _) = (rollout.clone()).experience(&batch.controller, slow, &config);
+        let slow = experience.slow_values.map(host::floats);
+        (host::floats(experience.returns), slow)
+    };
+    let expected = |controller: &ActorCritic| -> Vec<f32> {
+        let values = host::floats(values(controller));
+        let row = |row: &[f32]| {
+            let g = lambda_returns(
+                &[0.5; STEPS - 1],
+                &[false; STEPS - 1],
+                row,
+                0.995,
+                0.95,
+                0.0,
+            );
+            g[..STEPS - 1].to_vec()
+        };
+        values.chunks(STEPS).flat_map(row).collect()
+    };
+    assert_eq!(returns("off", None), (expected(&batch.controller), None));
+    let (target, slow_values) = returns("target", Some(&slow));
+    assert_eq!(target, expected(&slow));
+    let unrolled = host::floats(values(&slow).narrow(1, 0, STEPS - 1));
+    assert_eq!(slow_values, Some(unrolled));
+    let (regularized, _) = returns("regularizer", Some(&slow));
+    assert_eq!(regularized, expected(&batch.controller));
+}
+
+/// An ensemble of different heads disagrees; its disagreement is added to imagined rewards, not to their statistics.
+#[test]
+fn disagreement_of_the_ensemble_is_a_reward() {
+    use crate::model::world_model::WorldModelSizes;
+    let set = [
+        "world_model.ensemble_heads=3",
+        "actor_critic.curiosity_weight=0.5",
+    ];
+    let config = Config::load("debug", &set.map(String::from)).unwrap();
+    let batch = BurnIn::new("codes");
+    let (device, rows) = (Device::flex(), REAL.len());
+    let sizes = WorldModelSizes::of(&config, ACTIONS);
+    let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+    let starts = DreamStarts {
+        tokens: batch.tokens.clone(),
+        actions: batch.actions.clone().narrow(1, 0, STEPS - 1),
+        mask: Tensor::ones([rows, STEPS - 1], &device),
+    };
+    let mut rng = <rand_chacha::ChaCha8Rng as rand::SeedableRng>::seed_from_u64(1);
+    let rollout = imagine(
+        &batch.controller,
+        &model,
+        &batch.tokenizer,
+        starts,
+        3,
+        false,
+        &mut rng,
+    );
+    let all = rollout.disagreements.as_slice().concat();
+    assert_eq!(all.len(), 2 * rows);
+    // Between 0 and ln 3.
+    assert!(all.iter().all(|d| (1e-6..1.1).contains(d)), "{all:?}");
+
+    let returns = |weight: f64| {
+        let settings = config::ActorCritic {
+            curiosity_weight: weight,
+            lambda: 0.0,
+            ..config.actor_critic.clone()
+        };
+        let (experience, stats) = (rollout.clone()).experience(&batch.controller, None, &settings);
+        let mean = all.iter().sum::<f32>() / all.len() as f32;
+        assert!((stats.mean_disagreement - f64::from(mean)).abs() < 1e-6);
+        (host::floats(experience.returns), stats.mean_return)
+    };
+    let ((without, mean_return), (with, same_mean_return)) = (returns(0.0), returns(0.5));
+    assert_eq!(mean_return, same_mean_return);
+    for ((without, with), disagreement) in without.into_iter().zip(with).zip(all) {
+        assert!((with - without - 0.5 * disagreement).abs() < 1e-5);
     }
 }

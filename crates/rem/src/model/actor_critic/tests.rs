@@ -92,3 +92,92 @@ fn pixel_inputs_are_decoded_frames() {
         assert!((a - b).abs() < 1e-5, "{a} and {b}");
     }
 }
+
+fn settings(set: &[&str]) -> config::ActorCritic {
+    let set: Vec<String> = set.iter().map(|s| format!("actor_critic.{s}")).collect();
+    Config::load("debug", &set).unwrap().actor_critic
+}
+
+/// The losses of two steps with values 0.5 and 1, returns 1 and 3, slow values 0 and 2, and even odds of two actions.
+fn losses_of_two_steps(set: &[&str], return_scale: f64) -> [f32; 2] {
+    let device = Device::flex();
+    let row = |x: [f32; 2]| Tensor::<1>::from_floats(x, &device).reshape([1, 2]);
+    let experience = Experience {
+        logits: Tensor::zeros([1, 2, 2], &device),
+        values: row([0.5, 1.0]),
+        critic: row([0.5, 1.0]).unsqueeze_dim(2),
+        actions: Tensor::zeros([1, 2], &device),
+        returns: row([1.0, 3.0]),
+        weights: Tensor::ones([1, 2], &device),
+        slow_values: Some(row([0.0, 2.0])),
+        return_scale,
+    };
+    let losses = losses(experience, &settings(set));
+    [losses.policy, losses.value].map(|loss| loss.into_scalar())
+}
+
+#[test]
+fn the_return_scale_divides_the_policy_loss_only() {
+    // Advantages 0.5 and 2: (0.5 + 2) / 2 ln 2; squared errors 0.25 and 4.
+    let [policy, value] = losses_of_two_steps(&[], 1.0);
+    assert!((policy - 1.25 * 2f32.ln()).abs() < 1e-6 && value == 2.125);
+    let [policy, value] = losses_of_two_steps(&[], 2.5);
+    assert!((policy - 0.5 * 2f32.ln()).abs() < 1e-6 && value == 2.125);
+}
+
+#[test]
+fn a_slow_critic_as_regularizer_adds_a_loss_towards_its_values() {
+    // 2.125 + 0.5 (0.25 + 1) / 2
+    let weight = "slow_critic.weight=0.5";
+    let [policy, value] = losses_of_two_steps(&["slow_critic=regularizer", weight], 1.0);
+    assert!((policy - 1.25 * 2f32.ln()).abs() < 1e-6);
+    assert_eq!(value, 2.4375);
+    assert_eq!(losses_of_two_steps(&["slow_critic=target"], 1.0)[1], 2.125);
+}
+
+#[test]
+fn a_mixed_policy_has_its_share_of_the_uniform_distribution() {
+    let mixed = |share: f64| {
+        let (controller, ..) = with_inputs("codes");
+        let controller = ActorCritic {
+            uniform_mix: share,
+            ..controller
+        };
+        let logits = Tensor::from_floats([[2.0, -30.0, 1.0], [0.0, 0.0, 0.0]], &Device::flex());
+        values(softmax(controller.policy(logits), 1))
+    };
+    let (own, mixed) = (mixed(0.0), mixed(0.06));
+    for (own, mixed) in own.iter().zip(&mixed) {
+        assert!((mixed - (0.94 * own + 0.02)).abs() < 1e-6, "{mixed}");
+    }
+    assert!(own[1] < 1e-6 && mixed[1] > 0.0199);
+}
+
+/// HL-Gauss: values start at zero, and the loss is the cross-entropy of histograms.
+#[test]
+fn values_as_histograms_start_at_zero() {
+    let config = settings(&["values=hl_gauss"]);
+    let device = Device::flex();
+    device.seed(2);
+    let sizes = ControllerSizes::of(&Config::load("debug", &[]).unwrap(), 3);
+    let controller = ActorCritic::new(&config, sizes, Precision::F32, &device);
+    let normal = Distribution::Normal(0.0, 1.0);
+    let state = ControllerState {
+        hidden: Tensor::random([2, config.lstm_dim], normal, &device),
+        cell: Tensor::random([2, config.lstm_dim], normal, &device),
+    };
+    assert_eq!(values(controller.heads(&state).values), [0.0; 2]);
+    let zeros = || Tensor::<2>::zeros([1, 2], &device);
+    let experience = Experience {
+        logits: Tensor::zeros([1, 2, 3], &device),
+        values: zeros(),
+        critic: Tensor::zeros([1, 2, hl_gauss::BINS], &device),
+        actions: Tensor::zeros([1, 2], &device),
+        returns: zeros() + 7.0,
+        weights: Tensor::ones([1, 2], &device),
+        slow_values: None,
+        return_scale: 1.0,
+    };
+    let loss: f32 = losses(experience, &config).value.into_scalar();
+    assert!((loss - (hl_gauss::BINS as f32).ln()).abs() < 1e-4, "{loss}");
+}

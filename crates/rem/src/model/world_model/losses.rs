@@ -3,8 +3,9 @@
 use burn::tensor::{Tensor, TensorData};
 use rem_kernels::{Dropout, cross_entropy};
 
-use super::{TokenBatch, WorldModel};
-use crate::config::Rewards;
+use super::{TokenBatch, WorldModel, ensemble};
+use crate::config::{RewardHeadInput, Rewards};
+use crate::model::hl_gauss;
 
 /// The terms of the world model's objective.
 pub struct WorldModelLosses {
@@ -14,12 +15,44 @@ pub struct WorldModelLosses {
     pub rewards: Tensor<1>,
     /// Cross-entropy of ends.
     pub ends: Tensor<1>,
+    /// Cross-entropy of observation tokens by the ensemble's heads, if there are any.
+    pub ensemble: Option<Tensor<1>>,
+    steps: StepLosses,
+}
+
+/// Losses on observations and rewards of single steps, without gradient, with their masks.
+struct StepLosses {
+    /// `[batch, predicted steps]`
+    observations: Tensor<2>,
+    /// `[batch, steps with an outcome]`
+    rewards: Tensor<2>,
+    masks: LossMasks,
 }
 
 impl WorldModelLosses {
     /// The minimized sum.
     pub fn total(&self) -> Tensor<1> {
-        self.observations.clone() + self.rewards.clone() + self.ends.clone()
+        let total = self.observations.clone() + self.rewards.clone() + self.ends.clone();
+        match &self.ensemble {
+            Some(ensemble) => total + ensemble.clone(),
+            None => total,
+        }
+    }
+
+    /// The loss on observations plus that on rewards of each segment, `[batch]`, without gradient.
+    pub(crate) fn by_segment(&self) -> Tensor<1> {
+        let StepLosses {
+            observations,
+            rewards,
+            masks,
+        } = &self.steps;
+        let [size, _] = observations.dims();
+        let mean = |loss: &Tensor<2>, mask: &Tensor<2>, weights: &Tensor<2>| {
+            let sums = (loss.clone() * mask.clone()).sum_dim(1);
+            (sums / weights.clone().sum_dim(1).clamp_min(0.5)).reshape([size])
+        };
+        mean(observations, &masks.observations, &masks.weights)
+            + mean(rewards, &masks.outcomes, &masks.outcomes)
     }
 }
 
@@ -52,24 +85,35 @@ impl WorldModel {
 
         let rows = size * n;
         let vocabulary = p.observations.dims()[3];
+        let targets = batch.tokens.clone().narrow(1, c, n).reshape([rows * k]);
         let observation_loss = cross_entropy(
             p.observations.reshape([rows * k, vocabulary]),
-            batch.tokens.clone().narrow(1, c, n).reshape([rows * k]),
+            targets.clone(),
         );
-        let mut observation_loss: Tensor<2> = observation_loss.reshape([size, n * k]);
-        if self.includes_unpredicted_token() {
-            observation_loss = observation_loss * first_and_others(0.0, n * k, &batch.mask);
-        }
-        // Mean over the K tokens of each step: [size, n]
-        let observation_loss: Tensor<2> = observation_loss.reshape([rows, k]);
-        let observation_loss = observation_loss.mean_dim(1).reshape([size, n]);
+        let by_step = |loss: Tensor<1>| -> Tensor<2> {
+            let mut loss: Tensor<2> = loss.reshape([size, n * k]);
+            if self.includes_unpredicted_token() {
+                loss = loss * first_and_others(0.0, n * k, &batch.mask);
+            }
+            // Mean over the K tokens of each step: [size, n]
+            let loss: Tensor<2> = loss.reshape([rows, k]);
+            loss.mean_dim(1).reshape([size, n])
+        };
+        let observation_loss = by_step(observation_loss);
+        let [.., width] = p.observation_outputs.dims();
+        let outputs = p.observation_outputs.reshape([rows * k, width]);
+        let ensemble_loss = ensemble::losses(&self.ensemble, outputs, targets).map(by_step);
 
         // The losses on rewards and ends may start one step before those on observations.
-        let o = self.first_outcome;
-        let m = steps - o;
+        let (o, m) = self.outcome_range(steps);
         let outcomes = size * m;
         let masks = self.loss_masks(&batch.mask, k);
-        let reward_logits = p.rewards.narrow(1, o, m);
+        // The prediction of step c is the first one; it gives reward and end of the step before.
+        let first = match self.reward_head_input {
+            RewardHeadInput::Action => o,
+            RewardHeadInput::PredictedObservation => o + 1 - c,
+        };
+        let reward_logits = p.rewards.narrow(1, first, m);
         let rewards = batch.rewards.clone().narrow(1, o, m);
         let reward_loss: Tensor<2> = match self.rewards {
             Rewards::Sign => {
@@ -77,12 +121,23 @@ impl WorldModel {
                 cross_entropy(reward_logits.reshape([outcomes, 3]), classes).reshape([size, m])
             }
             Rewards::Continuous => (reward_logits.reshape([size, m]) - rewards).square(),
+            Rewards::HlGauss => {
+                let logits = reward_logits.reshape([outcomes, hl_gauss::BINS]);
+                hl_gauss::losses(logits, rewards.reshape([outcomes])).reshape([size, m])
+            }
         };
         let end_loss = cross_entropy(
-            p.ends.narrow(1, o, m).reshape([outcomes, 2]),
+            p.ends.narrow(1, first, m).reshape([outcomes, 2]),
             batch.ends.clone().narrow(1, o, m).reshape([outcomes]),
         );
+        let steps = StepLosses {
+            observations: observation_loss.clone().inner(),
+            rewards: reward_loss.clone().inner(),
+            masks: masks.clone(),
+        };
         WorldModelLosses {
+            ensemble: ensemble_loss
+                .map(|loss| masked_mean(loss, masks.observations.clone(), masks.weights.clone())),
             observations: masked_mean(observation_loss, masks.observations, masks.weights),
             rewards: masked_mean(reward_loss, masks.outcomes.clone(), masks.outcomes.clone()),
             ends: masked_mean(
@@ -90,7 +145,18 @@ impl WorldModel {
                 masks.outcomes.clone(),
                 masks.outcomes,
             ),
+            steps,
         }
+    }
+
+    /// The first step of a segment with a loss on reward and end, and the number of these steps.
+    fn outcome_range(&self, steps: usize) -> (usize, usize) {
+        let end = match self.reward_head_input {
+            RewardHeadInput::Action => steps,
+            // Nothing predicts the observation after the segment.
+            RewardHeadInput::PredictedObservation => steps - 1,
+        };
+        (self.first_outcome, end - self.first_outcome)
     }
 
     /// Whether the losses include a first token that nothing predicts.
@@ -101,7 +167,7 @@ impl WorldModel {
     /// Which steps have losses, from the mask of the real ones, `[batch, steps]`.
     fn loss_masks(&self, mask: &Tensor<2>, k: usize) -> LossMasks {
         let [_, steps] = mask.dims();
-        let (c, o) = (self.first_observation, self.first_outcome);
+        let (c, (o, m)) = (self.first_observation, self.outcome_range(steps));
         let observations = mask.clone().narrow(1, c, steps - c);
         let weights = match self.includes_unpredicted_token() {
             false => observations.clone(),
@@ -113,7 +179,7 @@ impl WorldModel {
         LossMasks {
             observations,
             weights,
-            outcomes: mask.clone().narrow(1, o, steps - o),
+            outcomes: mask.clone().narrow(1, o, m),
         }
     }
 
@@ -128,6 +194,7 @@ impl WorldModel {
 }
 
 /// Which steps of a batch have losses.
+#[derive(Clone)]
 struct LossMasks {
     /// 1 for observations with a loss, `[batch, predicted steps]`.
     observations: Tensor<2>,

@@ -125,6 +125,84 @@ fn loss_start_adds_losses_within_the_context() {
     assert_eq!(losses(&set[..1], 3), [0.0; 3]);
 }
 
+/// Rewards and ends read the prediction of the observation after their step. The one after a segment is not predicted.
+#[test]
+fn heads_on_predicted_observations_have_losses_up_to_the_last_step_but_one() {
+    let head = "world_model.reward_head_input=predicted_observation".to_string();
+    let first_loss = |reward_loss_start: &str| {
+        let [context, start] = overrides(2, reward_loss_start);
+        let set = [context, start, head.clone()];
+        [0, 1, 2, 3, 4].map(|real| losses(&set, real)[1..].iter().all(|l| *l > 0.0))
+    };
+    // Steps 1 and 2 of 4; step 2 of 4.
+    let found = first_loss("from_context");
+    assert_eq!(found, [false, false, true, true, true]);
+    let found = first_loss("after_context");
+    assert_eq!(found, [false, false, false, true, true]);
+    let counts = |set: &[String]| {
+        let config = Config::load("debug", set).unwrap();
+        let sizes = WorldModelSizes::of(&config, 2);
+        let device = Device::flex();
+        let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+        let k = sizes.tokens_per_obs;
+        let batch = TokenBatch {
+            tokens: Tensor::zeros([3, 4, k], &device),
+            actions: Tensor::zeros([3, 4], &device),
+            rewards: Tensor::zeros([3, 4], &device),
+            ends: Tensor::zeros([3, 4], &device),
+            mask: Tensor::ones([3, 4], &device),
+        };
+        model.loss_steps(&batch)
+    };
+    let [context, start] = overrides(2, "from_context");
+    assert_eq!(counts(&[context.clone(), start.clone()]), [6.0, 9.0, 9.0]);
+    assert_eq!(counts(&[context, start, head.clone()]), [6.0, 6.0, 6.0]);
+    let every_step = "world_model.loss_start=every_step".to_string();
+    assert_eq!(counts(&[every_step, head]), [12.0, 9.0, 9.0]);
+}
+
+/// The mean over segments with the same number of steps is the loss of the batch; padding does not count.
+#[test]
+fn losses_by_segment_are_those_of_each_segment_alone() {
+    let config = Config::load("debug", &overrides(1, "from_context")).unwrap();
+    let sizes = WorldModelSizes {
+        tokens_per_obs: 4,
+        ..WorldModelSizes::of(&config, 2)
+    };
+    let device = Device::flex();
+    let model = WorldModel::new(&config.world_model, sizes, Precision::F32, &device);
+    let model = model.without_dropout();
+    let codes = Tensor::random(
+        [sizes.vocabulary, sizes.width],
+        burn::tensor::Distribution::Normal(0.0, 1.0),
+        &device,
+    );
+    let batch = TokenBatch {
+        tokens: Tensor::<1, Int>::arange(0..36, &device)
+            .remainder_scalar(7)
+            .reshape([3, 3, 4]),
+        actions: Tensor::<1, Int>::from_ints([0, 1, 0, 1, 1, 1, 0, 0, 1], &device).reshape([3, 3]),
+        rewards: Tensor::<2>::from_floats([[0.0, 1.0, 0.0], [1.0, 1.0, -1.0], [0.0; 3]], &device),
+        ends: Tensor::zeros([3, 3], &device),
+        mask: Tensor::<2>::from_floats([[1.0; 3], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]], &device),
+    };
+    let found: Vec<f32> = (model.losses(&codes, &batch, 0).by_segment())
+        .try_into_vec_as()
+        .unwrap();
+    for (i, found) in found.into_iter().enumerate() {
+        let alone = TokenBatch {
+            tokens: batch.tokens.clone().narrow(0, i, 1),
+            actions: batch.actions.clone().narrow(0, i, 1),
+            rewards: batch.rewards.clone().narrow(0, i, 1),
+            ends: batch.ends.clone().narrow(0, i, 1),
+            mask: batch.mask.clone().narrow(0, i, 1),
+        };
+        let losses = model.losses(&codes, &alone, 0);
+        let expected: f32 = (losses.observations + losses.rewards).into_scalar();
+        assert!((found - expected).abs() < 1e-4, "{i}: {found}, {expected}");
+    }
+}
+
 /// With nearly everything dropped, the sublayers add nothing, and what is left are the embeddings: neither they nor the
 /// hidden activations of the heads are dropped.
 #[test]

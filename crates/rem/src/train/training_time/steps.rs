@@ -18,6 +18,7 @@ use crate::model::agent::Agent;
 use crate::model::tokenizer::lpips::Lpips;
 use crate::model::world_model::TokenBatch;
 use crate::seeds::Seeds;
+use crate::train::objective::ControllerObjective;
 use crate::train::phase::{Phase, scalar};
 use crate::train::state::Optimizers;
 
@@ -40,18 +41,21 @@ pub(super) struct Steps<'a> {
     device: Device,
     agent: Agent,
     optimizers: Optimizers,
+    objective: ControllerObjective,
     rng: ChaCha8Rng,
 }
 
 impl<'a> Steps<'a> {
     pub(super) fn new(config: &'a Config, lpips: Option<&'a Lpips>) -> Result<Self> {
         let device = device::of(config)?;
+        let agent = Agent::new(config, ACTIONS, &Seeds::new(0), &device.clone().autodiff());
         Ok(Self {
             config,
             lpips,
-            agent: Agent::new(config, ACTIONS, &Seeds::new(0), &device.clone().autodiff()),
             device,
             optimizers: Optimizers::new(config),
+            objective: ControllerObjective::new(&config.actor_critic, &agent.actor_critic),
+            agent,
             rng: ChaCha8Rng::seed_from_u64(0),
         })
     }
@@ -121,9 +125,10 @@ impl<'a> Steps<'a> {
             config.inputs.burn_in_actions(),
             &mut self.rng,
         );
-        let (experience, _) = rollout.experience(&controller, config);
+        let (experience, _) = self.objective.experience(rollout, &controller, config);
         let total = actor_critic::losses(experience, config).total();
         if let Ok((controller, _)) = self.optimizers.actor_critic.step(controller, &total) {
+            self.objective.update(&controller, config);
             self.agent.actor_critic = controller;
         }
         scalar(&total);
