@@ -17,9 +17,11 @@ export function runsView() {
   const search = h("input", { type: "search", placeholder: "name, game, state…", "aria-label": "Search runs", oninput: () => draw() });
   const compare = h("a", { class: "button", "aria-disabled": "true" }, "Compare");
   const list = h("div", {});
+  const studies = h("ul", { class: "studies", "aria-label": "Studies" });
   const table = runsTable(select);
   const element = h("section", {},
     h("h1", {}, "Runs"),
+    studies,
     h("div", { class: "row" }, search, compare),
     list);
 
@@ -45,6 +47,13 @@ export function runsView() {
     }
   }
 
+  /** Links are replaced only when there are others, so that focus is not lost. */
+  function showStudies(names) {
+    if (names.join("\n") === [...studies.children].map((item) => item.textContent).join("\n")) return;
+    studies.replaceChildren(...names.map((name) =>
+      h("li", {}, h("a", { class: "button", href: `#/study/${encodeURIComponent(name)}` }, name))));
+  }
+
   function select(name, checked) {
     if (checked) selected.add(name);
     else selected.delete(name);
@@ -54,7 +63,9 @@ export function runsView() {
   async function refresh() {
     if (document.hidden && lastResponse !== null) return;
     try {
-      runs = await getJson("/api/runs");
+      const [found, names] = await Promise.all([getJson("/api/runs"), getJson("/api/studies")]);
+      runs = found;
+      showStudies(names);
       if (JSON.stringify(runs) === lastResponse) return;
       lastResponse = JSON.stringify(runs);
       draw();
