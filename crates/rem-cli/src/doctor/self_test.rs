@@ -124,7 +124,10 @@ mod tests {
         let larger = value.parse::<f64>().unwrap() + 0.001;
         let changed = all(&RECORDED.replace(&loss, &format!("\"loss\":{larger}")));
         assert!((changed - 0.001).abs() < 1e-9, "{changed}");
-        assert_eq!(all(&RECORDED.replace(&loss, "\"loss\":null")), f64::INFINITY);
+        assert_eq!(
+            all(&RECORDED.replace(&loss, "\"loss\":null")),
+            f64::INFINITY
+        );
         assert_eq!(all(&RECORDED.replace(&loss, "\"lost\":0")), f64::INFINITY);
         assert_eq!(
             all(&RECORDED.replacen("collect", "elsewhere", 1)),
