@@ -61,10 +61,8 @@ fn the_grid_of_a_study_follows_its_runs() {
          && document.querySelector('.notice').textContent.includes('free some disk space')",
     );
     let tiles = "[...document.querySelectorAll('.tile')].map(tile => tile.textContent).join(' ')";
-    assert_eq!(
-        browser.evaluate(tiles),
-        "5done 0running 0queued 0waiting 1failed"
-    );
+    assert_eq!(browser.evaluate(tiles), "5done 0running 0waiting 1failed");
+    browser.save_screenshot("study-live.png");
     // A cell has the score and leads to the run.
     browser.evaluate("document.querySelector('table.study td.done a').click()");
     browser.wait_for("document.querySelector('h1')?.textContent.includes('catch-seed1')");

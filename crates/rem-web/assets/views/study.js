@@ -5,7 +5,8 @@ import { h, notice } from "../lib/dom.js";
 import { duration, number, percent } from "../lib/format.js";
 
 const REFRESH_MS = 2000;
-const STATES = ["done", "running", "queued", "waiting", "failed"];
+// Not "queued": the server does not ask Slurm.
+const STATES = ["done", "running", "waiting", "failed"];
 
 export async function studyView(name) {
   const path = `/api/studies/${encodeURIComponent(name)}`;
