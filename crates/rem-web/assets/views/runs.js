@@ -5,6 +5,8 @@ import { h, notice } from "../lib/dom.js";
 import { duration, number } from "../lib/format.js";
 
 const REFRESH_MS = 3000;
+/** Studies are listed less often than runs: there are few new ones. */
+const REFRESHES_PER_STUDIES = 5;
 
 export function badge(state) {
   return h("span", { class: `badge ${state}` }, state);
@@ -14,6 +16,7 @@ export function runsView() {
   const selected = new Set();
   let runs = [];
   let lastResponse = null;
+  let refreshes = 0;
   const search = h("input", { type: "search", placeholder: "name, game, state…", "aria-label": "Search runs", oninput: () => draw() });
   const compare = h("a", { class: "button", "aria-disabled": "true" }, "Compare");
   const list = h("div", {});
@@ -63,9 +66,8 @@ export function runsView() {
   async function refresh() {
     if (document.hidden && lastResponse !== null) return;
     try {
-      const [found, names] = await Promise.all([getJson("/api/runs"), getJson("/api/studies")]);
-      runs = found;
-      showStudies(names);
+      if (refreshes++ % REFRESHES_PER_STUDIES === 0) showStudies(await getJson("/api/studies"));
+      runs = await getJson("/api/runs");
       if (JSON.stringify(runs) === lastResponse) return;
       lastResponse = JSON.stringify(runs);
       draw();
