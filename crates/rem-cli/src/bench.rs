@@ -14,7 +14,6 @@ mod products;
 mod sizes;
 mod sweep;
 mod sweep_figure;
-mod table;
 mod timing;
 mod workload;
 

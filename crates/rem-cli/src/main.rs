@@ -16,6 +16,8 @@ mod import;
 mod play;
 mod progress;
 mod report;
+mod sweep;
+mod table;
 mod train;
 mod watch;
 
@@ -33,6 +35,7 @@ Examples:
   rem watch                        show all runs in the browser, live while they train
   rem eval runs/catch-seed1        evaluate the agent of a run
   rem play runs/catch-seed1        play in the world model
+  rem sweep --help                 train many runs: games, seeds and variants, here or on Slurm
 
 `rem COMMAND --help` describes a command and its options.")]
 struct Cli {
@@ -54,6 +57,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Doctor(doctor::DoctorArgs),
     Report(report::ReportArgs),
+    Sweep(sweep::SweepArgs),
     Watch(watch::WatchArgs),
     Play(play::PlayArgs),
     Episodes(episodes::EpisodesArgs),
@@ -139,6 +143,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Report(args) => report::run(args),
+        Command::Sweep(args) => sweep::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Play(args) => play::run(args),
         Command::Episodes(args) => episodes::run(args),
@@ -161,6 +166,9 @@ fn print_error(error: &anyhow::Error) {
 fn hint(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = error.downcast_ref::<rem_report::Error>() {
         return Some(error.hint());
+    }
+    if let Some(error) = error.downcast_ref::<rem_study::Error>() {
+        return error.hint();
     }
     error.downcast_ref::<rem::Error>()?.hint()
 }

@@ -154,7 +154,8 @@ fn short(value: f64) -> String {
     }
 }
 
-fn duration(seconds: f64) -> String {
+/// A duration in words.
+pub fn duration(seconds: f64) -> String {
     let s = seconds.round() as u64;
     match s {
         0..60 => format!("{s} s"),

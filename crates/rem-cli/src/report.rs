@@ -1,7 +1,7 @@
 //! `rem report`: turns scores into tables, figures and a web page.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
@@ -53,8 +53,13 @@ pub fn run(args: ReportArgs) -> Result<()> {
         not_token_based: args.not_token_based,
         replicates: args.replicates as usize,
     };
+    write(&request, &args.out)
+}
+
+/// Prints a report and writes its files.
+pub fn write(request: &Request, out: &Path) -> Result<()> {
     let report = request.report()?;
-    let written = rem_report::write(&report, &args.out)?;
+    let written = rem_report::write(&report, out)?;
     let style = match std::io::stdout().is_terminal() {
         true => Style::Ansi,
         false => Style::Plain,

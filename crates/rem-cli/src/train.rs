@@ -1,6 +1,8 @@
 //! `rem train`: starts a run, or resumes one from a checkpoint.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Result;
 use clap::Args;
@@ -12,7 +14,9 @@ use rem::model::weights;
 use rem::run::import;
 use rem::run::{Protocol, RunDir, read_config, read_protocol};
 use rem::threads;
-use rem::train::{Trainer, TrainingTime};
+use rem::train::{Event, Trainer, TrainingTime};
+use rem_run::{Owner, owner};
+use rem_study::signals;
 
 use crate::progress::Progress;
 use crate::{ConfigSource, data_dir};
@@ -21,7 +25,7 @@ use crate::{ConfigSource, data_dir};
 ///
 /// A run directory holds config, metrics, checkpoints, images and scores. You can stop a run at any time, even with
 /// `kill -9`: `rem train --resume DIR` continues from the last completed epoch, and the result is bit-identical to an
-/// uninterrupted run.
+/// uninterrupted run. SIGUSR1, which schedulers send before a time limit, stops a run at once.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
@@ -50,16 +54,49 @@ pub struct TrainArgs {
 pub fn run(args: TrainArgs) -> Result<()> {
     let trainer = match &args.resume {
         Some(dir) => resume(dir, args.from_epoch)?,
-        None => start(&args)?,
+        None => start(args.source.load()?, args.run_dir.as_deref())?,
     };
+    train(trainer, false)
+}
+
+/// Trains a run to its end.
+///
+/// SIGUSR1 and SIGTERM stop this process at once, with a message; with `all_signals` so do SIGINT and SIGHUP. The last
+/// complete epoch is on disk.
+pub fn train(trainer: Trainer, all_signals: bool) -> Result<()> {
+    let dir = trainer.run_dir().to_owned();
+    let epoch = Arc::new(AtomicU32::new(trainer.epoch()));
+    let done = epoch.clone();
+    let stopped = dir.clone();
+    signals::exit_on_signal(all_signals, move |signal| {
+        Owner::clear(&stopped);
+        eprintln!(
+            "stopped by {} after epoch {}; continue with `rem train --resume {}`",
+            signal.name(),
+            done.load(Ordering::SeqCst),
+            stopped.display()
+        );
+    })?;
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(owner::RENEWED_EVERY);
+            Owner::renew(&dir);
+        }
+    });
     let mut progress = Progress::new(trainer.config());
-    let scores = threads::on_worker(|| trainer.train(&mut |event| progress.event(event)))?;
+    let listener = &mut |event: Event| {
+        if let Event::EpochDone { epoch: last, .. } = event {
+            epoch.store(last, Ordering::SeqCst);
+        }
+        progress.event(event);
+    };
+    let scores = threads::on_worker(|| trainer.train(listener))?;
     progress.finish(&scores);
     Ok(())
 }
 
-fn start(args: &TrainArgs) -> Result<Trainer> {
-    let mut config = args.source.load()?;
+/// Starts a run in `dir`, or in a directory of its own.
+pub fn start(mut config: Config, dir: Option<&Path>) -> Result<Trainer> {
     // Check everything that can fail before writing anything.
     rem::device::of(&config)?;
     let lpips_file = lpips_file(&config)?;
@@ -71,12 +108,8 @@ fn start(args: &TrainArgs) -> Result<Trainer> {
         .map(|file| load_lpips(&file, &config))
         .transpose()?;
 
-    let run = RunDir::create(
-        &args
-            .run_dir
-            .clone()
-            .unwrap_or_else(|| free_directory(&config)),
-    )?;
+    let dir = dir.map_or_else(|| free_directory(&config), Path::to_owned);
+    let run = RunDir::create(&dir)?;
     print_header(run.path(), &config, &protocol, None);
     let time = threads::on_worker(|| TrainingTime::measure(&config, lpips.as_ref()))?;
     if let Some(time) = time {
@@ -86,7 +119,8 @@ fn start(args: &TrainArgs) -> Result<Trainer> {
     Ok(Trainer::start(run, config, lpips)?)
 }
 
-fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
+/// Resumes the run in `dir`.
+pub fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
     let config = read_config(dir)?;
     let run = RunDir::open(dir)?;
     threads::set(config.threads)?;

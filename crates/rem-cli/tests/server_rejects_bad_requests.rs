@@ -44,6 +44,8 @@ fn requests_cannot_read_files_outside_of_runs() {
         "/api/runs/..%2fone/media/epoch-000002-dream.png",
         "/api/runs/%2e%2e",
         "/api/runs/%2Ftmp",
+        "/api/studies/%2e%2e",
+        "/api/studies/..%2fone",
         "/assets/..%2f..%2fsecret.png",
         "/assets/../secret.png",
         "/../../secret.png",
@@ -64,6 +66,7 @@ fn bad_requests_get_an_error_message() {
     let server = Server::watch(&runs_dir(temp.path()), "");
     for (path, message) in [
         ("/api/runs/absent", "run `absent` not found"),
+        ("/api/studies/absent", "study `absent` not found"),
         (
             "/api/events?runs=%5B%22absent%22%5D",
             "run `absent` not found",

@@ -12,7 +12,7 @@ pub const METRICS: &str = "metrics.jsonl";
 pub const TIMING: &str = "timing.jsonl";
 /// Returns of all evaluations.
 pub const SCORES: &str = "scores.json";
-/// The lock file of the process that trains.
+/// The lock file of the process that trains. Holds an [`Owner`](crate::Owner) while it does.
 pub const LOCK: &str = ".lock";
 /// Directory of checkpoints, one directory per epoch, named by [`epoch_name`].
 pub const CHECKPOINTS: &str = "checkpoints";

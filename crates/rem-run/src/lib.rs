@@ -12,6 +12,7 @@
 //! | [`layout::CHECKPOINTS`], [`layout::REPLAY`] | weights, optimizer state and experience | `rem` |
 //! | [`layout::MEDIA`] | images and animations of evaluations | [`layout::media_name`] |
 //! | [`layout::TENSORBOARD`] | the logs as TensorBoard events | |
+//! | [`layout::LOCK`] | the process that trains | [`Owner`] |
 //!
 //! [`metrics::METRICS`] lists every metric with its meaning. [`files`] replaces files atomically.
 //!
@@ -41,6 +42,7 @@ mod json;
 pub mod layout;
 mod log;
 pub mod metrics;
+pub mod owner;
 mod phase;
 mod protocol;
 mod scores;
@@ -48,6 +50,7 @@ mod scores;
 pub use error::{Error, Result};
 pub use json::{read_json, write_json};
 pub use log::{MetricsLine, TimingLine, parse_lines};
+pub use owner::Owner;
 pub use phase::Phase;
 pub use protocol::{PopModeTimes, Protocol, ProtocolValues};
 pub use scores::{Score, Scores};

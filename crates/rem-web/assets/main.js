@@ -6,6 +6,7 @@ import { compareView } from "./views/compare.js";
 import { playView } from "./views/play.js";
 import { runView } from "./views/run.js";
 import { runsView } from "./views/runs.js";
+import { studyView } from "./views/study.js";
 
 const content = document.getElementById("content");
 const breadcrumbs = document.getElementById("breadcrumbs");
@@ -20,6 +21,7 @@ async function onlyRun() {
 async function createView([page, encoded, tab]) {
   const name = encoded === undefined ? undefined : decodeURIComponent(encoded);
   if (page === "run" && name) return runView(name, tab);
+  if (page === "study" && name) return studyView(name);
   if (page === "compare" && name) return compareView(JSON.parse(name));
   if (page === "play") {
     const run = name ?? (await onlyRun());

@@ -53,6 +53,15 @@ impl From<rem::Error> for ApiError {
     }
 }
 
+impl From<rem_study::Error> for ApiError {
+    fn from(error: rem_study::Error) -> Self {
+        Self::Run {
+            reason: error.to_string(),
+            hint: error.hint(),
+        }
+    }
+}
+
 impl From<rem::data::replay::ReplayError> for ApiError {
     fn from(error: rem::data::replay::ReplayError) -> Self {
         rem::Error::from(error).into()

@@ -11,12 +11,13 @@ use std::time::{Duration, Instant, SystemTime};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
+use rem::run::Progress;
 use rem_run::{TimingLine, layout};
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
-use crate::run::{self, LogTail, Progress, Summary, SummaryReader};
+use crate::run::{self, LogTail, Summary, SummaryReader};
 
 /// Time between two polls of the files of the runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);

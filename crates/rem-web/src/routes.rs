@@ -20,7 +20,9 @@ use tokio::task::spawn_blocking;
 use crate::error::ApiError;
 use crate::guard::{self, Guard};
 use crate::inference::{AgentCache, InferenceAgent, codebook, dream, episode};
-use crate::run::{Details, RunIndex, Summary, SummaryCache, action_names, file_in, replay};
+use crate::run::{
+    Details, RunIndex, StudyStatus, Summary, SummaryCache, action_names, file_in, replay,
+};
 use crate::{assets, events, play};
 
 /// The state that handlers share.
@@ -44,6 +46,8 @@ pub(crate) fn router(state: AppState, guard: Guard) -> Router {
         .route("/", get(assets::index))
         .route("/assets/{*path}", get(assets::file))
         .route("/api/runs", get(list_runs))
+        .route("/api/studies", get(list_studies))
+        .route("/api/studies/{study}", get(study_status))
         .route("/api/events", get(stream_events))
         .route("/api/runs/{run}", get(run_details))
         .route("/api/runs/{run}/media/{file}", get(media_file))
@@ -79,7 +83,24 @@ async fn blocking<T: Send + 'static>(
 }
 
 async fn list_runs(State(state): State<AppState>) -> Result<Json<Vec<Summary>>, ApiError> {
-    let read = move || Ok(state.summaries.read(&state.runs.scan()));
+    let read = move || Ok(state.summaries.read(&state.runs.scan().runs));
+    Ok(Json(blocking(read).await?))
+}
+
+async fn list_studies(State(state): State<AppState>) -> Result<Json<Vec<String>>, ApiError> {
+    let read = move || Ok(state.runs.scan().studies.into_keys().collect());
+    Ok(Json(blocking(read).await?))
+}
+
+async fn study_status(
+    State(state): State<AppState>,
+    Path(study): Path<String>,
+) -> Result<Json<StudyStatus>, ApiError> {
+    let read = move || {
+        let found = state.runs.scan();
+        StudyStatus::read(&study, &found)
+            .unwrap_or_else(|| Err(ApiError::NotFound(format!("study `{study}`"))))
+    };
     Ok(Json(blocking(read).await?))
 }
 

@@ -2,8 +2,8 @@
 
 mod files;
 mod index;
-mod progress;
 mod references;
+mod study;
 mod summary;
 mod tail;
 
@@ -20,8 +20,8 @@ use crate::error::ApiError;
 pub(crate) use files::{file_in, replay};
 use files::{read_json, read_text, run_file};
 pub(crate) use index::RunIndex;
-pub(crate) use progress::Progress;
 use references::Reference;
+pub(crate) use study::StudyStatus;
 pub(crate) use summary::{Summary, SummaryCache, SummaryReader};
 pub(crate) use tail::LogTail;
 

@@ -169,8 +169,19 @@ pub(crate) fn is_built_in(game: &str) -> bool {
     GAMES.contains(&game)
 }
 
-fn atari_names() -> Vec<&'static str> {
+/// Names of the 26 games of the Atari 100K benchmark.
+pub fn atari_names() -> Vec<&'static str> {
     rem_ale::Game::benchmark().map(|game| game.name).collect()
+}
+
+/// The name of a game as in configs: `MsPacman` is `ms_pacman`. Does not need the emulator.
+///
+/// # Errors
+/// If there is no such game.
+pub fn game_name(game: &str) -> Result<&'static str, EnvError> {
+    let built_in = GAMES.iter().copied().find(|name| *name == game);
+    let atari = || rem_ale::Game::named(game).ok().map(|game| game.name);
+    built_in.or_else(atari).ok_or_else(|| unknown(game))
 }
 
 /// A built-in game, truncated after `max_steps` steps, optionally with one episode per life.

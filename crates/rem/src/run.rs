@@ -6,6 +6,8 @@ pub mod checkpoint;
 mod dir;
 pub mod import;
 pub(crate) mod metrics;
+mod progress;
 
 pub use dir::{RunDir, read_config, read_protocol};
+pub use progress::{PhaseTime, Progress};
 pub use rem_run::{Protocol, Score, Scores, write_json};

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::page::Page;
 use super::sizes::{Scale, Setup, System};
-use super::table::Table;
 use super::workload::Phase;
 use super::{Measured, compare_figure, round};
+use crate::table::Table;
 
 /// The paper's headline on an Nvidia RTX 4090: imagination of IRIS over that of REM.
 const PAPER_SPEEDUP: f64 = 15.4;

@@ -11,7 +11,7 @@ use super::dreams::ImaginationMode;
 use super::imagination::Line;
 use super::page::Page;
 use super::sweep_figure;
-use super::table::Table;
+use crate::table::Table;
 
 /// The compared modes.
 pub const MODES: [ImaginationMode; 3] = [

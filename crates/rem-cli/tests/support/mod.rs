@@ -1,6 +1,7 @@
 //! Runs `rem` as a process and compares the files it writes.
 #![allow(dead_code)] // no test file uses everything
 
+pub mod study;
 pub mod web;
 
 use std::collections::BTreeMap;

@@ -5,6 +5,8 @@ import { h, notice } from "../lib/dom.js";
 import { duration, number } from "../lib/format.js";
 
 const REFRESH_MS = 3000;
+/** Studies are listed less often than runs: there are few new ones. */
+const REFRESHES_PER_STUDIES = 5;
 
 export function badge(state) {
   return h("span", { class: `badge ${state}` }, state);
@@ -14,12 +16,15 @@ export function runsView() {
   const selected = new Set();
   let runs = [];
   let lastResponse = null;
+  let refreshes = 0;
   const search = h("input", { type: "search", placeholder: "name, game, state…", "aria-label": "Search runs", oninput: () => draw() });
   const compare = h("a", { class: "button", "aria-disabled": "true" }, "Compare");
   const list = h("div", {});
+  const studies = h("ul", { class: "studies", "aria-label": "Studies" });
   const table = runsTable(select);
   const element = h("section", {},
     h("h1", {}, "Runs"),
+    studies,
     h("div", { class: "row" }, search, compare),
     list);
 
@@ -45,6 +50,13 @@ export function runsView() {
     }
   }
 
+  /** Links are replaced only when there are others, so that focus is not lost. */
+  function showStudies(names) {
+    if (names.join("\n") === [...studies.children].map((item) => item.textContent).join("\n")) return;
+    studies.replaceChildren(...names.map((name) =>
+      h("li", {}, h("a", { class: "button", href: `#/study/${encodeURIComponent(name)}` }, name))));
+  }
+
   function select(name, checked) {
     if (checked) selected.add(name);
     else selected.delete(name);
@@ -54,6 +66,7 @@ export function runsView() {
   async function refresh() {
     if (document.hidden && lastResponse !== null) return;
     try {
+      if (refreshes++ % REFRESHES_PER_STUDIES === 0) showStudies(await getJson("/api/studies"));
       runs = await getJson("/api/runs");
       if (JSON.stringify(runs) === lastResponse) return;
       lastResponse = JSON.stringify(runs);

@@ -1,23 +1,31 @@
-//! The list of served runs. Addresses name runs; only names in this list resolve to a directory.
+//! The list of served runs and studies. Addresses name them; only names in this list resolve to a directory.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rem_run::layout::is_run;
+use rem_study::STUDY;
 
-/// Depth below a given directory to search for runs: `runs/GAME-seedN`, or one level deeper.
+/// Depth below a given directory or a study to search for runs: `runs/GAME-seedN`, or one level deeper.
 const MAX_DEPTH: usize = 2;
 
 /// Most runs in the list.
 const MAX_RUNS: usize = 5_000;
 
-/// Finds runs below some paths.
+/// Finds runs and studies below some paths.
 #[derive(Debug)]
 pub(crate) struct RunIndex {
     paths: Vec<PathBuf>,
     /// The result of the last scan.
-    known: Mutex<BTreeMap<String, PathBuf>>,
+    known: Mutex<Found>,
+}
+
+/// Runs and studies by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    pub runs: BTreeMap<String, PathBuf>,
+    pub studies: BTreeMap<String, PathBuf>,
 }
 
 impl RunIndex {
@@ -29,33 +37,39 @@ impl RunIndex {
         }
     }
 
-    /// All runs by name. Scans the directories each time, because runs appear while the server is up.
-    pub fn scan(&self) -> BTreeMap<String, PathBuf> {
-        let mut found = Scan::default();
+    /// All runs and studies. Scans the directories each time, because runs appear while the server is up.
+    pub fn scan(&self) -> Found {
+        let mut scan = Scan::default();
         for path in &self.paths {
             if is_run(path) {
-                found.add(&name_of(path), path);
+                scan.add(&name_of(path), path);
+            } else if is_study(path) {
+                scan.add_study(&name_of(path), "", path);
             } else {
-                found.scan_dir(path, "", MAX_DEPTH);
+                scan.scan_dir(path, "", MAX_DEPTH);
             }
         }
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = found.runs.clone();
-        found.runs
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = scan.found.clone();
+        scan.found
     }
 
     /// The directory of a run. Scans only if the run is not where the last scan found it.
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let dir = known.get(name).filter(|dir| is_run(dir)).cloned();
+        let dir = known.runs.get(name).filter(|dir| is_run(dir)).cloned();
         drop(known);
-        dir.or_else(|| self.scan().remove(name))
+        dir.or_else(|| self.scan().runs.remove(name))
     }
+}
+
+fn is_study(dir: &Path) -> bool {
+    dir.join(STUDY).is_file()
 }
 
 /// A scan in progress.
 #[derive(Default)]
 struct Scan {
-    runs: BTreeMap<String, PathBuf>,
+    found: Found,
     dirs: HashSet<PathBuf>,
 }
 
@@ -68,29 +82,42 @@ impl Scan {
             .collect();
         dirs.sort();
         for dir in dirs {
-            if self.runs.len() >= MAX_RUNS {
+            if self.found.runs.len() >= MAX_RUNS {
                 return;
             }
             let name = format!("{prefix}{}", name_of(&dir));
             if is_run(&dir) {
                 self.add(&name, &dir);
+            } else if is_study(&dir) {
+                self.add_study(&name, &format!("{name}/"), &dir);
             } else if depth > 1 {
                 self.scan_dir(&dir, &format!("{name}/"), depth - 1);
             }
         }
     }
 
-    /// Adds a run once, under its name or, if that is taken, the name with a number.
+    /// Adds a run once.
     fn add(&mut self, name: &str, dir: &Path) {
-        if !self.dirs.insert(dir.into()) {
-            return;
+        if self.dirs.insert(dir.into()) {
+            insert(&mut self.found.runs, name, dir);
         }
-        let numbered = (2..).map(|number| format!("{name} ({number})"));
-        let mut names = std::iter::once(name.to_owned()).chain(numbered);
-        let free = names.find(|name| !self.runs.contains_key(name));
-        let free = free.expect("some number is free");
-        self.runs.insert(free, dir.into());
     }
+
+    /// Adds a study once, with its runs.
+    fn add_study(&mut self, name: &str, prefix: &str, dir: &Path) {
+        if self.dirs.insert(dir.into()) {
+            insert(&mut self.found.studies, name, dir);
+            self.scan_dir(dir, prefix, MAX_DEPTH);
+        }
+    }
+}
+
+/// Adds a directory under its name or, if that is taken, the name with a number.
+fn insert(list: &mut BTreeMap<String, PathBuf>, name: &str, dir: &Path) {
+    let numbered = (2..).map(|number| format!("{name} ({number})"));
+    let mut names = std::iter::once(name.to_owned()).chain(numbered);
+    let free = names.find(|name| !list.contains_key(name));
+    list.insert(free.expect("some number is free"), dir.into());
 }
 
 /// The last component of a path, also of `.`.
@@ -125,7 +152,7 @@ mod tests {
         fs::create_dir_all(parent.path().join("runs/empty")).unwrap();
         let paths = ["runs", "elsewhere/a", "absent"].map(|name| parent.path().join(name));
         let index = RunIndex::new(paths.to_vec());
-        let names: Vec<_> = index.scan().into_keys().collect();
+        let names: Vec<_> = index.scan().runs.into_keys().collect();
         assert_eq!(names, ["a", "a (2)", "group/b"]);
         assert_eq!(index.find("a (2)"), Some(parent.path().join("elsewhere/a")));
         for name in ["", "..", "../runs/a", "/a", "a/", "group", "empty"] {
@@ -142,5 +169,29 @@ mod tests {
         assert_eq!(index.find("new"), Some(parent.path().join("new")));
         fs::remove_dir_all(parent.path().join("new")).unwrap();
         assert_eq!(index.find("new"), None);
+    }
+
+    #[test]
+    fn studies_are_found_with_the_runs_of_their_variants() {
+        let parent = tempfile::tempdir().unwrap();
+        let study = parent.path().join("group/paper");
+        for name in ["catch-seed1", "no-pop/catch-seed1"] {
+            create_run(&study.join(name));
+        }
+        fs::write(study.join("study.toml"), "").unwrap();
+        let list = |path: &Path| {
+            let found = RunIndex::new(vec![path.into()]).scan();
+            let names = found.studies.into_keys().chain(found.runs.into_keys());
+            names.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            list(parent.path()),
+            [
+                "group/paper",
+                "group/paper/catch-seed1",
+                "group/paper/no-pop/catch-seed1"
+            ]
+        );
+        assert_eq!(list(&study), ["paper", "catch-seed1", "no-pop/catch-seed1"]);
     }
 }

@@ -3,18 +3,28 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 
-use rem_run::{Protocol, files, layout};
+use rem_run::{Owner, Protocol, files, layout};
 
 use super::checkpoint;
 use crate::config::Config;
 use crate::error::{Error, Result};
+
+/// The reason of the error for a run that another process has locked.
+const LOCKED: &str = "another process is using it";
 
 /// A run directory, locked until this value is dropped.
 #[derive(Debug)]
 pub struct RunDir {
     path: PathBuf,
     /// The lock. The operating system releases it if the process dies.
-    _lock: File,
+    lock: File,
+}
+
+impl Drop for RunDir {
+    /// The process may live on without the run.
+    fn drop(&mut self) {
+        let _ = self.lock.set_len(0);
+    }
 }
 
 impl RunDir {
@@ -80,15 +90,21 @@ impl RunDir {
         lock.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => Error::Run {
                 path: path.into(),
-                reason: "another process is using it".into(),
+                reason: LOCKED.into(),
                 hint: "wait for that process, or stop it".into(),
             },
             TryLockError::Error(error) => Error::io(&file)(error),
         })?;
+        Owner::this_process().write(&lock);
         Ok(Self {
             path: path.into(),
-            _lock: lock,
+            lock,
         })
+    }
+
+    /// Whether an error is that of a run which another process has locked.
+    pub fn is_locked(error: &Error) -> bool {
+        matches!(error, Error::Run { reason, .. } if reason == LOCKED)
     }
 
     /// The path of the directory.
@@ -156,7 +172,11 @@ mod tests {
         let first = RunDir::create(dir.path()).unwrap();
         let error = RunDir::create(dir.path()).unwrap_err();
         assert!(error.to_string().contains("another process"), "{error}");
+        assert!(RunDir::is_locked(&error));
+        // The loser has not overwritten the owner.
+        assert_eq!(Owner::of_run(dir.path()), Some(Owner::this_process()));
         drop(first);
+        assert_eq!(Owner::of_run(dir.path()), None);
         RunDir::create(dir.path()).unwrap();
     }
 }

@@ -3,6 +3,7 @@
 //! Between two epochs a [`Trainer`] holds exactly what its last checkpoint holds. An epoch that diverges is undone by
 //! loading that checkpoint.
 
+use std::path::Path;
 use std::time::Instant;
 
 use burn::tensor::Device;
@@ -157,6 +158,11 @@ impl Trainer {
     /// Number of finished epochs.
     pub fn epoch(&self) -> u32 {
         self.epoch
+    }
+
+    /// The directory of the run.
+    pub fn run_dir(&self) -> &Path {
+        self.run.path()
     }
 
     /// The settings of the run.

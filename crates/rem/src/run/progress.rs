@@ -1,12 +1,13 @@
 //! The progress of a run: time per phase, and the estimated time left.
 
-use rem::config::{Config, OptimizerConfig};
 use rem_run::{Phase, TimingLine};
 use serde::Serialize;
 
+use crate::config::{Config, OptimizerConfig};
+
 /// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Progress {
+pub struct Progress {
     /// The epochs of the whole run.
     pub epochs: u32,
     /// The time of each phase, in the order of an epoch.
@@ -17,7 +18,7 @@ pub(crate) struct Progress {
 
 /// The time of a phase.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct PhaseTime {
+pub struct PhaseTime {
     /// The name of the phase.
     pub name: &'static str,
     /// The total so far.

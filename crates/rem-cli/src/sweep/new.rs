@@ -1,0 +1,91 @@
+//! `rem sweep new`: makes a study.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use rem_study::{Plan, Study};
+
+use super::plural;
+
+/// Make a study: list all runs with their configs, and train nothing
+///
+/// Loads and checks the config of every run. Runs are ordered by seed, then game, then variant, so that an unfinished
+/// study has all games with some seeds.
+#[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  rem sweep new runs/paper --preset atari100k --games all --seeds 1..5
+  rem sweep new runs/ablations --grid preset=ablation-none,ablation-no-pop --seeds 1,2
+  rem sweep new runs/precision --grid preset=quick,paddle --grid precision=f32,mixed --seeds 1..5
+  rem sweep new runs/entropy --preset paddle --grid actor_critic.entropy_weight=0.001,0.003,0.01
+
+Several grids are combined: the third example has 2 x 2 x 5 runs. A run is in STUDY/GAME-seedN, or with a grid in
+STUDY/VARIANT/GAME-seedN.")]
+pub struct NewArgs {
+    /// Directory of the study
+    #[arg(value_name = "STUDY")]
+    study: PathBuf,
+    /// Preset, or a list such as `atari100k,ablation-no-pop` [default: quick, or only those of `--grid preset=…`]
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// Games: `all`, the 26 of the Atari 100K benchmark, or a list [default: the game of the preset]
+    #[arg(long, value_name = "all|NAME,…")]
+    games: Option<String>,
+    /// Seeds: `1..5`, both included, or a list
+    #[arg(long, value_name = "A..B|N,…", default_value = "1")]
+    seeds: String,
+    /// Values of a config key, or of `preset`, to combine with all others; can be repeated
+    #[arg(long, value_name = "KEY=A,B,…")]
+    grid: Vec<String>,
+    /// Override a config value of all runs; can be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Compute device of all runs
+    #[arg(long, value_name = "NAME[:INDEX]")]
+    device: Option<String>,
+    /// CPU threads of each run; 0 means its share of the machine or of its task, decided when it starts
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// List the runs without writing anything
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub fn run(args: NewArgs) -> Result<()> {
+    let mut set = args.set;
+    set.extend(args.device.map(|device| format!("device={device}")));
+    set.extend(args.threads.map(|threads| format!("threads={threads}")));
+    let words: Vec<String> = std::env::args().skip(1).map(shell_word).collect();
+    let plan = Plan {
+        preset: args.preset,
+        games: args.games,
+        seeds: args.seeds,
+        grid: args.grid,
+        set,
+        command: format!("rem {}", words.join(" ")),
+    };
+    let manifest = plan.manifest()?;
+    if args.dry_run {
+        for run in &manifest.runs {
+            println!("{}", run.name);
+        }
+        return Ok(());
+    }
+    let study = Study::create(&args.study, manifest)?;
+    let dir = study.dir().display();
+    println!("{dir}: {}", plural(study.manifest.runs.len(), "run"));
+    eprintln!(
+        "train them with `rem sweep run {dir}`, or on Slurm with `rem sweep run {dir} --on slurm`"
+    );
+    Ok(())
+}
+
+/// A word as a shell reads it.
+fn shell_word(word: String) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-,:=+".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word,
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
