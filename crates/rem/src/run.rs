@@ -6,6 +6,8 @@ pub mod checkpoint;
 mod dir;
 pub mod import;
 pub(crate) mod metrics;
+mod recorded;
 
 pub use dir::{RunDir, read_config, read_protocol};
+pub use recorded::recorded_episodes;
 pub use rem_run::{Protocol, Score, Scores, write_json};

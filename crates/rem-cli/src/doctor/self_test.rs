@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use rem::config::{Config, Precision};
+use rem::env::EnvFactory;
 use rem::run::RunDir;
 use rem::threads;
 use rem::train::Trainer;
@@ -75,7 +76,8 @@ fn train(precision: Precision, threads: usize, dir: &Path) -> Result<String> {
         .tempdir_in(dir)
         .with_context(|| format!("cannot write to `{}`", dir.display()))?;
     let run = RunDir::create(folder.path())?;
-    let trainer = Trainer::start(run, config, None)?;
+    let envs = EnvFactory::named(&config.env)?;
+    let trainer = Trainer::start(run, config, envs, None)?;
     threads::on_worker(|| trainer.train(&mut |_| {}))?;
     let file = folder.path().join(rem_run::layout::METRICS);
     std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))
@@ -124,7 +126,10 @@ mod tests {
         let larger = value.parse::<f64>().unwrap() + 0.001;
         let changed = all(&RECORDED.replace(&loss, &format!("\"loss\":{larger}")));
         assert!((changed - 0.001).abs() < 1e-9, "{changed}");
-        assert_eq!(all(&RECORDED.replace(&loss, "\"loss\":null")), f64::INFINITY);
+        assert_eq!(
+            all(&RECORDED.replace(&loss, "\"loss\":null")),
+            f64::INFINITY
+        );
         assert_eq!(all(&RECORDED.replace(&loss, "\"lost\":0")), f64::INFINITY);
         assert_eq!(
             all(&RECORDED.replacen("collect", "elsewhere", 1)),
