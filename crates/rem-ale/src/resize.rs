@@ -1,4 +1,4 @@
-//! Downscaling of palette images, bit-identical to Pillow's BILINEAR filter: a triangle over the source pixels, first
+//! Resizing of palette and RGB images, bit-identical to Pillow's BILINEAR filter: a triangle over the source pixels, first
 //! along rows, then along columns, in fixed-point arithmetic, rounded after each pass.
 
 /// Fractional bits of a weight: with 8 bits of a pixel, a sign and a carry they fill 32 bits.
@@ -9,7 +9,7 @@ const HALF: i32 = 1 << (BITS - 1);
 /// Red, green, blue and 0 of each of 256 colors.
 pub type Palette = [[i32; 4]; 256];
 
-/// Resizes palette images from one size to another.
+/// Resizes images from one size to another.
 pub struct Resize {
     from: (usize, usize),
     size: usize,
@@ -81,6 +81,47 @@ impl Resize {
         self.apply_portable(image, palette, out);
     }
 
+    /// Resizes an RGB image. Equals [`Self::apply`] for an image of palette indices with the same colors.
+    ///
+    /// # Shapes
+    /// - `image`: `[height, width, 3]`
+    /// - `out`: `[size, size, 3]`
+    ///
+    /// # Panics
+    /// If `image` or `out` has a different length.
+    pub fn apply_rgb(&mut self, image: &[u8], out: &mut [u8]) {
+        let (height, width) = self.from;
+        assert_eq!(image.len(), height * width * 3);
+        assert_eq!(out.len(), self.size * self.size * 3);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            // SAFETY: the processor has AVX2.
+            return unsafe { self.apply_rgb_avx2(image, out) };
+        }
+        self.apply_rgb_portable(image, out);
+    }
+
+    /// [`Self::apply_rgb_portable`], compiled for AVX2.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx2")]
+    fn apply_rgb_avx2(&mut self, image: &[u8], out: &mut [u8]) {
+        self.apply_rgb_portable(image, out);
+    }
+
+    #[inline(always)]
+    fn apply_rgb_portable(&mut self, image: &[u8], out: &mut [u8]) {
+        let (_, width) = self.from;
+        let line = self.size * 3;
+        let rows = image.chunks_exact(width * 3);
+        for (pixels, narrow) in rows.zip(self.narrow.chunks_exact_mut(line)) {
+            resize_rgb_row(pixels, &self.columns, narrow);
+        }
+        let mut sums = vec![0; line];
+        for (window, out) in self.rows.iter().zip(out.chunks_exact_mut(line)) {
+            sum_rows(&self.narrow, window, &mut sums, out);
+        }
+    }
+
     /// [`Self::apply_portable`], compiled for AVX2: the loops vectorize to about half the time.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
@@ -145,6 +186,24 @@ fn resize_row(pixels: &[u8], palette: &Palette, windows: &[Window], out: &mut [u
     }
 }
 
+/// A row of RGB pixels to the target width.
+#[inline(always)]
+fn resize_rgb_row(pixels: &[u8], windows: &[Window], out: &mut [u8]) {
+    for (window, out) in windows.iter().zip(out.chunks_exact_mut(3)) {
+        // Four lanes, of which three are used, fill a register.
+        let mut sums = [HALF; 4];
+        let pixels = pixels[window.first * 3..].as_chunks::<3>().0;
+        for (weight, &[red, green, blue]) in window.weights.iter().zip(pixels) {
+            for (sum, channel) in sums.iter_mut().zip([red, green, blue, 0]) {
+                *sum += weight * i32::from(channel);
+            }
+        }
+        for (out, sum) in out.iter_mut().zip(sums) {
+            *out = (sum >> BITS) as u8;
+        }
+    }
+}
+
 /// The weighted sum of the rows in a window.
 #[inline(always)]
 fn sum_rows(rows: &[u8], window: &Window, sums: &mut [i32], out: &mut [u8]) {
@@ -185,6 +244,29 @@ mod tests {
         assert_eq!(window.first, 1);
         let eighths: Vec<i32> = window.weights.iter().map(|w| w >> (BITS - 3)).collect();
         assert_eq!(eighths, [1, 3, 3, 1]);
+    }
+
+    #[test]
+    fn an_rgb_image_is_resized_like_a_palette_image_of_the_same_colors() {
+        let palette: Palette = std::array::from_fn(|i| {
+            let i = i as i32;
+            [i, 255 - i, i * 7 % 256, 0]
+        });
+        // Broad areas of one color, which palette images take a shortcut for, and noise.
+        for (height, width, size) in [(210, 160, 64), (160, 160, 32), (7, 9, 64)] {
+            let index = |i: usize| match i / width % 3 {
+                0 => (i * 31 % 251) as u8,
+                _ => (i / width / 7 * 31 % 256) as u8,
+            };
+            let image: Vec<u8> = (0..height * width).map(index).collect();
+            let color = |i: &u8| palette[usize::from(*i)][..3].iter().map(|c| *c as u8);
+            let rgb: Vec<u8> = image.iter().flat_map(color).collect();
+            let mut resize = Resize::new(height, width, size);
+            let (mut expected, mut found) = (vec![0; size * size * 3], vec![1; size * size * 3]);
+            resize.apply(&image, &palette, &mut expected);
+            resize.apply_rgb(&rgb, &mut found);
+            assert!(found == expected, "{height}x{width}");
+        }
     }
 
     #[test]

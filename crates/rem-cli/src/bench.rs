@@ -5,6 +5,7 @@ mod compare_figure;
 mod dreams;
 #[cfg(feature = "atari")]
 mod emulation;
+mod environment;
 mod imagination;
 mod page;
 mod peak;
@@ -121,6 +122,7 @@ impl Machine {
 enum Other {
     Imagination(imagination::ImaginationArgs),
     Play(play::PlayArgs),
+    Env(environment::EnvArgs),
     #[cfg(feature = "atari")]
     Emulation(emulation::EmulationArgs),
 }
@@ -171,6 +173,7 @@ pub fn run(args: BenchArgs) -> Result<()> {
         }
         Some(Other::Imagination(args)) => imagination::run(args),
         Some(Other::Play(args)) => play::run(args),
+        Some(Other::Env(args)) => environment::run(args),
         #[cfg(feature = "atari")]
         Some(Other::Emulation(args)) => emulation::run(args),
     }

@@ -1,5 +1,6 @@
 //! `rem doctor`: checks that this machine can run a preset.
 
+mod environment;
 mod self_test;
 
 use std::fmt::Display;
@@ -8,8 +9,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use rem::Error;
-use rem::config::{Config, EnvMode, Perceptual};
-use rem::env::{self, Outcome};
+use rem::config::{Config, Perceptual};
+#[cfg(feature = "atari")]
+use rem::env;
 use rem::model::tokenizer::lpips::Lpips;
 use rem::threads;
 use rem::train::TrainingTime;
@@ -20,14 +22,15 @@ use crate::ConfigSource;
 
 /// Check that this machine can run a preset
 ///
-/// Checks the CPU, memory, disk, device, game, ROMs and the weights of the perceptual loss, and estimates the training
-/// time. Then trains a tiny agent for a few seconds and compares its metrics with recorded ones. Takes the same options
+/// Checks the CPU, memory, disk, device, environment, ROMs and the weights of the perceptual loss, and estimates the
+/// training time. Of the environment: its spaces, whether a seed determines it, whether its state can be saved, its speed. Then trains a tiny agent for a few seconds and compares its metrics with recorded ones. Takes the same options
 /// as `rem train`. Exits with 0 if the run can start.
 #[derive(Args)]
 #[command(after_long_help = "\
 Examples:
   rem doctor                                        for the default preset
   rem doctor --preset atari-laptop --game pong      for an Atari game
+  rem doctor --env gym:CartPole-v1 --picture p.png  for a Gymnasium environment, with a picture of what the agent sees
   rem doctor --run-dir /mnt/large/runs              for runs on another disk")]
 pub struct DoctorArgs {
     #[command(flatten)]
@@ -35,6 +38,9 @@ pub struct DoctorArgs {
     /// Parent directory of the run: its disk is checked, and the self-test writes temporary files to it
     #[arg(long, value_name = "DIR", default_value = "runs")]
     run_dir: PathBuf,
+    /// Write frames of the environment as the agent sees them to this PNG
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
 }
 
 /// The result of a check; `Note` and `Failed` carry a message and a hint.
@@ -68,8 +74,10 @@ pub fn run(args: DoctorArgs) -> Result<()> {
     let mut report = Report::default();
     report.add("machine", machine());
     report.add("device", device(&config, count));
-    let (actions, finding) = game(&config);
-    report.add("game", finding);
+    let (actions, findings) = environment::check(&config, args.picture.as_deref());
+    for (check, finding) in findings {
+        report.add(check, finding);
+    }
     #[cfg(feature = "atari")]
     report.add("ROMs", roms());
     let (lpips, finding) = perceptual(&config);
@@ -154,25 +162,6 @@ fn device(config: &Config, threads: usize) -> Finding {
             config.precision.name()
         )),
     }
-}
-
-/// Starts the game and plays some steps. Returns its number of actions, or the maximum of all games if it cannot start.
-fn game(config: &Config) -> (usize, Finding) {
-    const STEPS: usize = 100;
-    const MAX_ACTIONS: usize = 18;
-    let mut env = match env::make(&config.env, EnvMode::Train, config.seed) {
-        Ok(env) => env,
-        Err(error) => return (MAX_ACTIONS, Finding::from_error(&error.into())),
-    };
-    let actions = env.actions().len();
-    env.reset();
-    for step in 0..STEPS {
-        if env.step(step % actions).outcome != Outcome::Running {
-            env.reset();
-        }
-    }
-    let text = format!("{} · {actions} actions", config.env.game);
-    (actions, Passed(text))
 }
 
 /// Checks the ROMs of all benchmark games. The game of the run has its own check.

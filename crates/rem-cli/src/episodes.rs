@@ -26,6 +26,7 @@ Examples:
   rem episodes runs/catch-seed1 --last 20                  list the last 20
   rem episodes runs/catch-seed1 export 7 --to gif          write episode-7.gif
   rem episodes runs/catch-seed1 export 7 --to npz --out e.npz
+  rem episodes runs/catch-seed1 export --all --to npz --out episodes    for `rem import episodes`
   rem episodes e.npz                                       show a recording step by step
   rem episodes e.npz export --to strip                     all frames in one image
   rem episodes runs/catch-seed1 delete-media --keep-last   free disk space")]
@@ -52,11 +53,14 @@ enum Action {
 struct ExportArgs {
     /// Episode number, as listed; not needed for an episode file
     number: Option<usize>,
+    /// Export all episodes of a run, into the directory `--out`
+    #[arg(long, conflicts_with = "number", requires = "out")]
+    all: bool,
     /// Output format
     #[arg(long, value_enum, value_name = "FORMAT")]
     to: Format,
-    /// Output file [default: episode-N.gif, .png or .npz]
-    #[arg(long, value_name = "FILE")]
+    /// Output file [default: episode-N.gif, .png or .npz]; with `--all` a directory
+    #[arg(long, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
     /// Milliseconds per frame (GIF)
     #[arg(long, value_name = "N", default_value_t = 120)]
@@ -107,7 +111,7 @@ pub fn run(args: EpisodesArgs) -> Result<()> {
                 eprintln!("note: cannot read the remaining episodes: {problem}");
             }
         }
-        Some(Action::Export(export)) => export_one(&args.source, &export)?,
+        Some(Action::Export(args_of)) => export(&args.source, &args_of)?,
         Some(Action::DeleteMedia(delete)) => delete_media(&args.source, &delete)?,
     }
     Ok(())
@@ -191,62 +195,114 @@ fn show(episode: &Episode, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "{}", table.trim_fmt())
 }
 
+fn export(source: &Path, args: &ExportArgs) -> Result<()> {
+    match (&args.out, args.all) {
+        (Some(out), true) => export_all(source, args, out),
+        _ => export_one(source, args),
+    }
+}
+
+/// Writes `episode-000000.npz`, … into a directory, which `rem import episodes` reads in this order.
+fn export_all(source: &Path, args: &ExportArgs, out: &Path) -> Result<()> {
+    let run = RunEpisodes::open(source)?;
+    std::fs::create_dir_all(out).map_err(Error::io(out))?;
+    for number in 0..run.archive.episodes() {
+        let name = format!("episode-{number:06}.{}", args.to.extension());
+        write(&run.episode(number)?, args, &out.join(name))?;
+    }
+    if let Some(problem) = &run.archive.problem {
+        eprintln!("note: cannot read the remaining episodes: {problem}");
+    }
+    println!("{}: {} episodes", out.display(), run.archive.episodes());
+    Ok(())
+}
+
 fn export_one(source: &Path, args: &ExportArgs) -> Result<()> {
     let episode = match source.is_file() {
         true => Episode::read(source).map_err(Error::from)?,
-        false => from_run(source, args.number)?,
+        false => {
+            let run = RunEpisodes::open(source)?;
+            let number = args.number;
+            let number = number.ok_or_else(|| run.error("an episode number is required"))?;
+            run.episode(number)?
+        }
     };
     let name = args
         .number
         .map_or("episode".to_owned(), |n| format!("episode-{n}"));
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| PathBuf::from(format!("{name}.{}", args.to.extension())));
-    match args.to {
-        Format::Gif => {
-            let gif = episode.gif(args.frame_ms).map_err(Error::File)?;
-            rem_run::files::write_atomic(&out, &gif).map_err(Error::File)?;
-        }
-        Format::Strip => episode
-            .strip(args.columns)
-            .save_png(&out)
-            .map_err(Error::File)?,
-        Format::Npz => episode.write(&out).map_err(Error::from)?,
-    }
+    write(&episode, args, &out)?;
     println!("{}", out.display());
     Ok(())
 }
 
-fn from_run(run: &Path, number: Option<usize>) -> Result<Episode> {
-    let archive = archive(run)?;
-    let hint = || match archive.episodes() {
-        0 => "the run has no episodes yet".into(),
-        count => format!(
-            "the run has episodes 0 to {}; `rem episodes RUN` lists them",
-            count - 1
-        ),
-    };
-    let error = |reason: String| Error::Run {
-        path: run.into(),
-        reason,
-        hint: hint(),
-    };
-    let number = number.ok_or_else(|| error("an episode number is required".into()))?;
-    let steps = archive.read(number, 0..usize::MAX).map_err(Error::from)?;
-    let steps = steps.ok_or_else(|| error(format!("no episode {number}")))?;
-    let size = archive.frame_size();
-    let size = size.ok_or_else(|| error("its frames are not square".into()))?;
-    let config = read_config(run)?;
-    let action_names = read_protocol(run).map_or_else(|_| Vec::new(), |protocol| protocol.actions);
-    Ok(Episode {
-        game: config.env.game,
-        action_names,
-        size,
-        imagined: vec![false; steps.frames.len()],
-        frames: steps.frames,
-        actions: steps.actions,
-        rewards: steps.rewards,
-        outcomes: steps.outcomes,
-    })
+fn write(episode: &Episode, args: &ExportArgs, out: &Path) -> Result<()> {
+    match args.to {
+        Format::Gif => {
+            let gif = episode.gif(args.frame_ms).map_err(Error::File)?;
+            rem_run::files::write_atomic(out, &gif).map_err(Error::File)?;
+        }
+        Format::Strip => episode
+            .strip(args.columns)
+            .save_png(out)
+            .map_err(Error::File)?,
+        Format::Npz => episode.write(out).map_err(Error::from)?,
+    }
+    Ok(())
+}
+
+/// The episodes of a run.
+struct RunEpisodes {
+    run: PathBuf,
+    archive: Archive,
+    game: String,
+    action_names: Vec<String>,
+}
+
+impl RunEpisodes {
+    fn open(run: &Path) -> Result<Self> {
+        let protocol = read_protocol(run);
+        Ok(Self {
+            archive: archive(run)?,
+            game: read_config(run)?.env.game,
+            action_names: protocol.map_or_else(|_| Vec::new(), |protocol| protocol.actions),
+            run: run.into(),
+        })
+    }
+
+    fn error(&self, reason: &str) -> Error {
+        let hint = match self.archive.episodes() {
+            0 => "the run has no episodes yet".into(),
+            count => format!(
+                "the run has episodes 0 to {}; `rem episodes RUN` lists them",
+                count - 1
+            ),
+        };
+        Error::Run {
+            path: self.run.clone(),
+            reason: reason.into(),
+            hint,
+        }
+    }
+
+    fn episode(&self, number: usize) -> Result<Episode> {
+        let steps = self.archive.read(number, 0..usize::MAX);
+        let steps = steps.map_err(Error::from)?;
+        let steps = steps.ok_or_else(|| self.error(&format!("no episode {number}")))?;
+        let size = self.archive.frame_size();
+        let size = size.ok_or_else(|| self.error("its frames are not square"))?;
+        Ok(Episode {
+            game: self.game.clone(),
+            action_names: self.action_names.clone(),
+            size,
+            imagined: vec![false; steps.frames.len()],
+            frames: steps.frames,
+            actions: steps.actions,
+            rewards: steps.rewards,
+            outcomes: steps.outcomes,
+        })
+    }
 }
 
 /// Deletes only files that evaluations wrote.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use rem::Error;
+use rem::env::EnvFactory;
 use rem::run::{read_config, read_protocol};
 use rem::seeds::Seeds;
 use rem::train::evaluate::evaluate;
@@ -56,6 +58,8 @@ fn positive(text: &str) -> Result<f64, String> {
 
 pub fn run(args: EvalArgs) -> Result<()> {
     let mut config = read_config(&args.run)?;
+    // First, because it is fast and fails if there is no such environment.
+    let envs = EnvFactory::named(&config.env).map_err(Error::from)?;
     let count = threads::set(config.threads)?;
     let device = device::of(&config)?;
     let (agent, epoch) = train::load_agent(&args.run, &config, args.epoch, device.clone())?;
@@ -71,8 +75,8 @@ pub fn run(args: EvalArgs) -> Result<()> {
         config.device, protocol.precision, config.evaluate.temperature
     );
     let (player, seeds) = (agent.valid(), Seeds::new(config.seed));
-    let play = || evaluate(&player, &config, episodes, &seeds, &device, |_| {});
-    let result = threads::on_worker(play)?;
+    let play = || evaluate(&player, &config, &envs, episodes, &seeds, &device, |_| {});
+    let result = threads::on_worker(play).map_err(Error::from)?;
     if args.json {
         let output = Output {
             game: &config.env.game,

@@ -41,6 +41,9 @@ Examples:
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// Python for `gym:…` and `python:…` environments [default: that of VIRTUAL_ENV, or python3]
+    #[arg(long, global = true, value_name = "FILE")]
+    python: Option<PathBuf>,
     /// Directory to search first for Atari ROMs
     #[cfg(feature = "atari")]
     #[arg(long, global = true, value_name = "DIR")]
@@ -70,8 +73,9 @@ struct ConfigSource {
     /// --help` lists all); later ones override earlier ones in a list such as `atari100k,ablation-no-pop`
     #[arg(long, default_value = "quick", value_name = "NAME")]
     preset: String,
-    /// Game: catch, paddle, crossing, or an Atari game such as breakout (same as `--set env.game=…`)
-    #[arg(long, value_name = "NAME")]
+    /// Environment: catch, paddle, crossing, an Atari game such as breakout, `gym:ID` or `python:MODULE:FACTORY` (same as
+    /// `--set env.game=…`)
+    #[arg(long, visible_alias = "env", value_name = "NAME")]
     game: Option<String>,
     /// Override a config value, such as `tokenizer.vocabulary=128`; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -92,7 +96,12 @@ struct ConfigSource {
 
 impl ConfigSource {
     fn load(&self) -> rem::Result<rem::config::Config> {
-        let mut overrides = self.set.clone();
+        self.load_over(Vec::new())
+    }
+
+    /// Like `load`; the user's own settings win over `overrides`.
+    fn load_over(&self, mut overrides: Vec<String>) -> rem::Result<rem::config::Config> {
+        overrides.extend(self.set.iter().cloned());
         let mut set = |key: &str, value: Option<String>| {
             overrides.extend(value.map(|v| format!("{key}={v}")));
         };
@@ -121,6 +130,9 @@ fn data_dir() -> anyhow::Result<PathBuf> {
 fn main() -> ExitCode {
     allocator::keep_freed_memory();
     let cli = Cli::parse();
+    if let Some(python) = cli.python {
+        rem::env::python::set_interpreter(python);
+    }
     #[cfg(feature = "atari")]
     if let Some(dir) = cli.rom_dir {
         rem::env::atari::set_rom_dir(dir);
@@ -157,6 +169,10 @@ fn print_error(error: &anyhow::Error) {
         true => ("\x1b[1;31m", "\x1b[2m", "\x1b[0m"),
         false => ("", "", ""),
     };
+    let rem_error = error.downcast_ref::<rem::Error>();
+    if let Some(details) = rem_error.and_then(rem::Error::details) {
+        let _ = writeln!(stderr, "{details}");
+    }
     let _ = writeln!(stderr, "{red}error:{reset} {error}");
     if let Some(hint) = hint(error) {
         let _ = writeln!(stderr, "{dim}hint:{reset} {hint}");

@@ -6,16 +6,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Result;
 use clap::Args;
-use rem::Error;
 use rem::config::{Config, ConfigError, Perceptual};
+use rem::data::dataset::DatasetInfo;
+use rem::env::EnvFactory;
 use rem::imagination::pop_mode;
 use rem::model::tokenizer::lpips::Lpips;
 use rem::model::weights;
 use rem::run::import;
-use rem::run::{Protocol, RunDir, read_config, read_protocol};
+use rem::run::{Protocol, RunDir, read_config, read_protocol, recorded_episodes};
 use rem::threads;
 use rem::train::{Event, Trainer, TrainingTime};
-use rem_run::{Owner, owner};
+use rem::{ActionSpace, EnvError, Error, ObservationSpace, Replay, Spaces};
+use rem_run::{DataDetails, Owner, layout, owner};
 use rem_study::signals;
 
 use crate::progress::Progress;
@@ -32,8 +34,11 @@ Examples:
   rem train                                         learn `catch`
   rem train --preset paddle --seed 2                another built-in game, another seed
   rem train --preset atari-laptop --game pong       an Atari game; needs a build with `--features atari`
+  rem train --env gym:MiniGrid-Empty-5x5-v0         a Gymnasium environment, in the Python of --python or VIRTUAL_ENV
+  rem train --env python:my_module:make_env         what a function of yours returns
   rem train --preset atari100k,ablation-no-pop      an ablation of the paper
   rem train --set world_model.layers=3              with a config value changed
+  rem train --offline runs/catch-seed1              tokenizer, world model and controller from recorded episodes
   rem train --resume runs/catch-seed1               continue an interrupted run
 
 `rem config PRESET` prints every key that `--set` accepts.")]
@@ -43,8 +48,14 @@ pub struct TrainArgs {
     /// Run directory [default: runs/GAME-seedN]
     #[arg(long, value_name = "DIR")]
     run_dir: Option<PathBuf>,
+    /// Train on the recorded episodes of this data set or run, and collect nothing
+    ///
+    /// `rem import episodes` makes data sets. The agent is evaluated if its environment exists: that of the data, or of
+    /// `--env`.
+    #[arg(long, value_name = "DATA|RUN")]
+    offline: Option<PathBuf>,
     /// Resume the run in this directory, with its own config
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "game", "set", "seed", "device", "threads", "sticky", "run_dir"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "game", "set", "seed", "device", "threads", "sticky", "run_dir", "offline"])]
     resume: Option<PathBuf>,
     /// Resume from the checkpoint of this epoch instead of the last one; later checkpoints are deleted
     #[arg(long, value_name = "N", requires = "resume")]
@@ -54,7 +65,14 @@ pub struct TrainArgs {
 pub fn run(args: TrainArgs) -> Result<()> {
     let trainer = match &args.resume {
         Some(dir) => resume(dir, args.from_epoch)?,
-        None => start(args.source.load()?, args.run_dir.as_deref())?,
+        None => {
+            let offline = args.offline.as_deref().map(Offline::open).transpose()?;
+            let config = match &offline {
+                Some(offline) => offline.config(&args.source)?,
+                None => args.source.load()?,
+            };
+            start_on(config, offline, args.run_dir.as_deref())?
+        }
     };
     train(trainer, false)
 }
@@ -96,14 +114,32 @@ pub fn train(trainer: Trainer, all_signals: bool) -> Result<()> {
 }
 
 /// Starts a run in `dir`, or in a directory of its own.
-pub fn start(mut config: Config, dir: Option<&Path>) -> Result<Trainer> {
+pub fn start(config: Config, dir: Option<&Path>) -> Result<Trainer> {
+    start_on(config, None, dir)
+}
+
+/// Starts a run, on recorded episodes if there are any.
+fn start_on(mut config: Config, offline: Option<Offline>, dir: Option<&Path>) -> Result<Trainer> {
+    if config.collect.epochs == 0 && offline.is_none() {
+        return Err(Error::Config(ConfigError::new(
+            "`collect.epochs = 0`: there is nothing to learn from",
+            "train on recorded episodes with `--offline`, or set it to 1 or more",
+        ))
+        .into());
+    }
     // Check everything that can fail before writing anything.
     rem::device::of(&config)?;
     let lpips_file = lpips_file(&config)?;
     config.threads = threads::set(config.threads)?;
     let crc32 = lpips_file.as_deref().map(checksum).transpose()?;
     let (config, measured) = threads::on_worker(|| pop_mode::resolve(config))?;
-    let protocol = rem::train::protocol(&config, config.threads, crc32, measured)?;
+    let envs = match &offline {
+        Some(offline) => offline.envs(&config)?,
+        None => EnvFactory::named(&config.env).map_err(Error::from)?,
+    };
+    let mut protocol = rem::train::protocol(&config, &envs, config.threads, crc32, measured)?;
+    protocol.data = offline.as_ref().map(|offline| offline.details(&envs));
+    let replay = offline.map(|offline| offline.load(&config)).transpose()?;
     let lpips = lpips_file
         .map(|file| load_lpips(&file, &config))
         .transpose()?;
@@ -116,7 +152,90 @@ pub fn start(mut config: Config, dir: Option<&Path>) -> Result<Trainer> {
         eprintln!("estimated training time: {time}");
     }
     protocol.write(run.path()).map_err(Error::from)?;
-    Ok(Trainer::start(run, config, lpips)?)
+    Ok(match replay {
+        Some(replay) => Trainer::start_offline(run, config, envs, lpips, replay)?,
+        None => Trainer::start(run, config, envs, lpips)?,
+    })
+}
+
+/// The recorded episodes of `--offline`.
+struct Offline {
+    dir: PathBuf,
+    info: DatasetInfo,
+}
+
+impl Offline {
+    fn open(dir: &Path) -> Result<Self> {
+        let info = recorded_episodes(dir).map_err(Error::from)?;
+        let dir = dir.into();
+        Ok(Self { dir, info })
+    }
+
+    /// The user's config, with the frames and the environment of the data. A run has the settings of its environment.
+    fn config(&self, source: &ConfigSource) -> Result<Config> {
+        let own = [
+            format!("env.game={}", self.info.game),
+            format!("env.frame_size={}", self.info.frame_size),
+            "collect.epochs=0".into(),
+        ];
+        let mut config = source.load_over(own.into())?;
+        if source.game.is_none()
+            && let Ok(run) = read_config(&self.dir)
+        {
+            config.env = run.env;
+        }
+        if config.collect.epochs > 0 || config.env.frame_size != self.info.frame_size {
+            let size = self.info.frame_size;
+            return Err(Error::Config(ConfigError::new(
+                format!("the episodes have frames of {size} pixels, and nothing can be collected"),
+                format!(
+                    "leave `collect.epochs` at 0 and `env.frame_size` at {size} with `--offline`"
+                ),
+            ))
+            .into());
+        }
+        Ok(config)
+    }
+
+    /// The environment that the agent is evaluated in; none if the name is that of no environment.
+    fn envs(&self, config: &Config) -> Result<EnvFactory> {
+        let envs = match EnvFactory::named(&config.env) {
+            Ok(envs) => envs,
+            Err(EnvError::UnknownGame { .. }) => {
+                return Ok(EnvFactory::data(&config.env, self.info.spaces()));
+            }
+            Err(error) => return Err(Error::from(error).into()),
+        };
+        let (found, recorded) = (
+            envs.spaces().map_err(Error::from)?.action.count(),
+            self.info.actions.len(),
+        );
+        if found != recorded {
+            return Err(Error::Config(ConfigError::new(
+                format!(
+                    "`{}` has {found} actions, but the episodes have {recorded}",
+                    config.env.game
+                ),
+                "import the episodes with `--actions N`, or name their environment with `--env`",
+            ))
+            .into());
+        }
+        Ok(envs)
+    }
+
+    fn details(&self, envs: &EnvFactory) -> DataDetails {
+        DataDetails {
+            source: self.dir.display().to_string(),
+            episodes: self.info.episodes,
+            steps: self.info.steps,
+            evaluated: envs.can_play(),
+        }
+    }
+
+    fn load(self, config: &Config) -> Result<Replay> {
+        let replay = self.info.load(&self.dir, config.tokens_per_obs());
+        Ok(replay.map_err(Error::from)?)
+    }
 }
 
 /// Resumes the run in `dir`.
@@ -143,14 +262,24 @@ pub fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
             Some(load_lpips(&file, &config)?)
         }
     };
-    let trainer = Trainer::resume(run, config, lpips, from_epoch)?;
+    let envs = match &protocol.data {
+        Some(data) if !data.evaluated => {
+            let spaces = Spaces {
+                observation: ObservationSpace::rgb(config.env.frame_size, config.env.frame_size),
+                action: ActionSpace::named(protocol.actions.iter().cloned()),
+            };
+            EnvFactory::data(&config.env, spaces)
+        }
+        _ => EnvFactory::named(&config.env).map_err(Error::from)?,
+    };
+    let trainer = Trainer::resume(run, config, envs, lpips, from_epoch)?;
     print_header(dir, trainer.config(), &protocol, Some(trainer.epoch()));
     Ok(trainer)
 }
 
 /// The first of runs/GAME-seedN, runs/GAME-seedN-2, … that does not exist.
 fn free_directory(config: &Config) -> PathBuf {
-    let name = format!("runs/{}-seed{}", config.env.game, config.seed);
+    let name = format!("runs/{}", layout::run_name(&config.env.game, config.seed));
     let more = (2..).map(|i| format!("{name}-{i}"));
     let mut names = std::iter::once(name.clone()).chain(more).map(PathBuf::from);
     names
@@ -209,16 +338,37 @@ fn print_header(dir: &Path, config: &Config, protocol: &Protocol, resumed: Optio
     let scripted = protocol
         .scripted_player
         .map_or_else(String::new, |s| format!(", scripted player {s:.2}"));
+    let players = match protocol.baseline_episodes {
+        0 => "no evaluation".into(),
+        _ => format!("random player {:.2}{scripted}", protocol.random_player),
+    };
     eprintln!(
-        "game {} at {}x{} · {} tokens per frame, vocabulary {} · random player {:.2}{scripted} · seed {}",
+        "game {} at {}x{} · {} tokens per frame, vocabulary {} · {players} · seed {}",
         c.env.game,
         c.env.frame_size,
         c.env.frame_size,
         c.tokens_per_obs(),
         c.tokenizer.vocabulary,
-        protocol.random_player,
         c.seed
     );
+    if let Some(data) = &protocol.data {
+        eprintln!(
+            "offline: {} episodes, {} steps of {}",
+            data.episodes, data.steps, data.source
+        );
+    }
+    if let Some(env) = &protocol.environment {
+        let wrappers = match env.wrappers.is_empty() {
+            true => String::new(),
+            false => format!(" · {}", env.wrappers.join(" · ")),
+        };
+        eprintln!("environment: {}{wrappers}", env.observation_space);
+        if !env.snapshots {
+            eprintln!(
+                "its state cannot be saved: a resumed run starts a new episode and is not bit-identical"
+            );
+        }
+    }
     let measured = protocol.pop_mode_measured.map_or_else(String::new, |m| {
         format!(
             " (auto: measured {:.2} ms per step in one call, {:.2} ms in two)",

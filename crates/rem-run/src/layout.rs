@@ -40,6 +40,16 @@ pub fn parse_epoch_name(name: &str) -> Option<u32> {
     name.strip_prefix(EPOCH)?.parse().ok()
 }
 
+/// The usual name of a run's directory: `catch-seed1`, `gym-CartPole-v1-seed1`.
+pub fn run_name(game: &str, seed: u64) -> String {
+    let plain = |c: char| match c {
+        ':' | '/' | '\\' => '-',
+        c => c,
+    };
+    let game: String = game.chars().map(plain).collect();
+    format!("{game}-seed{seed}")
+}
+
 /// The file of an epoch's experience in [`REPLAY`]: `epoch-000012.chunk`.
 pub fn replay_name(epoch: u32) -> String {
     format!("{}.chunk", epoch_name(epoch))

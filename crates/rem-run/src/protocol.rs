@@ -77,6 +77,51 @@ pub struct Protocol {
     pub scripted_player: Option<f64>,
     /// Episodes behind `random_player`.
     pub baseline_episodes: usize,
+    /// Environments that collect experience side by side.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub collect_envs: usize,
+    /// The environment, if it is neither a built-in game nor a native Atari game.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<EnvDetails>,
+    /// The recorded episodes of a run that collects nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataDetails>,
+}
+
+/// The recorded episodes that a run is trained on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DataDetails {
+    /// The data set or run, as it was given.
+    pub source: String,
+    /// Number of episodes.
+    pub episodes: usize,
+    /// Number of steps.
+    pub steps: usize,
+    /// Whether there is an environment to evaluate the agent in.
+    pub evaluated: bool,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn is_one(count: &usize) -> bool {
+    *count == 1
+}
+
+/// An environment that is neither a built-in game nor a native Atari game.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EnvDetails {
+    /// What it shows, before wrappers, in words.
+    pub observation_space: String,
+    /// Which actions it takes, in words.
+    pub action_space: String,
+    /// The wrappers around it, in words.
+    pub wrappers: Vec<String>,
+    /// Whether its state can be saved. If not, a resumed run starts a new episode, and differs from an uninterrupted one.
+    pub snapshots: bool,
+    /// Versions of Python and its packages.
+    pub packages: BTreeMap<String, String>,
 }
 
 /// Milliseconds per imagined step in each imagination mode of POP (Appendix A.1.2).
@@ -235,6 +280,9 @@ mod tests {
             random_player: -0.6,
             scripted_player: Some(1.0),
             baseline_episodes: 200,
+            collect_envs: 1,
+            environment: None,
+            data: None,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The values that a study varies: `--grid`, `--seeds` and `--games`.
 
-use rem::env;
+use rem::env::EnvName;
 
 use crate::error::{Error, Result};
 
@@ -113,12 +113,14 @@ pub(crate) fn seeds(text: &str) -> Result<Vec<u64>> {
 }
 
 /// `all`, the 26 games of the benchmark, or a list of names.
-pub(crate) fn games(text: &str) -> Result<Vec<&'static str>> {
+pub(crate) fn games(text: &str) -> Result<Vec<String>> {
     if text == "all" {
-        return Ok(env::atari_names());
+        let names = EnvName::benchmark().into_iter();
+        return Ok(names.map(String::from).collect());
     }
-    let names = text.split(',').map(|name| env::game_name(name.trim()));
+    let names = text.split(',').map(|name| EnvName::parse(name.trim()));
     let names = names.collect::<Result<Vec<_>, _>>()?;
+    let names: Vec<String> = names.iter().map(EnvName::canonical).collect();
     match repeated(&names) {
         Some(twice) => Err(Error::argument(
             format!("`--games {text}` has `{twice}` twice"),

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 
 use rem::config::Config;
-use rem_run::files;
+use rem_run::{files, layout};
 use serde::{Deserialize, Serialize};
 use toml::Table;
 
@@ -77,7 +77,7 @@ impl Manifest {
 
     /// An entry of [`Manifest::new`].
     pub(crate) fn entry(variant: Option<&str>, game: &str, seed: u64) -> Entry {
-        let name = format!("{game}-seed{seed}");
+        let name = layout::run_name(game, seed);
         Entry {
             name: match variant {
                 Some(variant) => format!("{variant}/{name}"),

@@ -1,6 +1,7 @@
 //! From the options of `rem sweep new` to a manifest.
 
 use rem::config::Config;
+use rem::env::EnvName;
 
 use crate::error::{Error, Result};
 use crate::grid::{self, Axis, PRESET, check_key};
@@ -64,8 +65,8 @@ impl Plan {
                     set.extend(game.map(|game| format!("env.game={game}")));
                     set.push(format!("seed={seed}"));
                     let config = Config::load(&variant.presets, &set)?;
-                    let game = rem::env::game_name(&config.env.game)?;
-                    let entry = Manifest::entry(variant.name.as_deref(), game, *seed);
+                    let game = EnvName::parse(&config.env.game)?.canonical();
+                    let entry = Manifest::entry(variant.name.as_deref(), &game, *seed);
                     runs.push((entry, config));
                 }
             }
@@ -127,10 +128,10 @@ impl Plan {
     }
 }
 
-fn games_or_default<'a>(games: Option<&'a [&'static str]>) -> Vec<Option<&'a str>> {
+fn games_or_default(games: Option<&[String]>) -> Vec<Option<&str>> {
     games.map_or_else(
         || vec![None],
-        |games| games.iter().copied().map(Some).collect(),
+        |games| games.iter().map(|game| Some(game.as_str())).collect(),
     )
 }
 

@@ -20,8 +20,7 @@ use rem::model::agent::Player;
 use rem::model::world_model::WorldModel;
 use rem::run::checkpoint;
 use rem::threads;
-use rem::train::evaluate::test_env;
-use rem::train::load_agent;
+use rem::train::{action_names, load_agent};
 
 use crate::error::ApiError;
 use crate::run;
@@ -39,15 +38,13 @@ pub(crate) struct InferenceAgent {
 
 impl InferenceAgent {
     fn load(run: &Path, config: &Config, epoch: u32) -> Result<Self, ApiError> {
-        // First, because it is fast and fails if the game is not available.
-        let env = test_env(&config.env, 0)?;
         let device = Device::flex();
         let (agent, epoch) = load_agent(run, config, Some(epoch), device.clone())?;
         Ok(Self {
             epoch,
             player: agent.valid(),
             world_model: agent.world_model.valid(),
-            action_names: env.actions().iter().map(|name| name.to_string()).collect(),
+            action_names: action_names(run, config)?,
             config: config.clone(),
             device,
         })
@@ -235,6 +232,7 @@ fn no_checkpoint() -> ApiError {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use rem::env::EnvFactory;
     use rem::model::agent::Agent;
     use rem::seeds::Seeds;
 
@@ -242,11 +240,11 @@ pub(crate) mod tests {
     pub fn untrained_agent() -> InferenceAgent {
         let config = Config::load("debug", &[]).unwrap();
         let device = Device::flex();
-        let env = test_env(&config.env, 0).unwrap();
+        let spaces = EnvFactory::named(&config.env).unwrap().spaces().unwrap();
         let seeds = Seeds::new(config.seed);
         let agent = Agent::new(
             &config,
-            env.actions().len(),
+            spaces.action.count(),
             &seeds,
             &device.clone().autodiff(),
         );
@@ -254,7 +252,7 @@ pub(crate) mod tests {
             epoch: 0,
             player: agent.valid(),
             world_model: agent.world_model.valid(),
-            action_names: env.actions().iter().map(|name| name.to_string()).collect(),
+            action_names: spaces.action.names().to_vec(),
             config,
             device,
         }

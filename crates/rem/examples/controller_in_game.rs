@@ -14,7 +14,7 @@ use burn::tensor::{Device, Int, Tensor};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rem::config::{Config, EnvMode};
-use rem::env::{self, Outcome};
+use rem::env::{EnvError, EnvFactory, Outcome};
 use rem::host;
 use rem::imagination::Rollout;
 use rem::model::actor_critic::{self, ActorCritic, ControllerSizes, ControllerState};
@@ -48,7 +48,7 @@ fn train(config: &Config, mut agent: Agent, updates: usize) -> Result<(), Box<dy
     let settings = &config.actor_critic.optimizer;
     let device = Device::flex();
     let mut games = Games::new(config, settings.batch_size, &device)?;
-    let sizes = ControllerSizes::of(config, games.envs[0].actions().len());
+    let sizes = ControllerSizes::of(config, games.envs[0].spaces().action.count());
     let autodiff = device.clone().autodiff();
     agent.actor_critic = ActorCritic::new(
         &config.actor_critic,
@@ -63,7 +63,7 @@ fn train(config: &Config, mut agent: Agent, updates: usize) -> Result<(), Box<dy
         let done = update as f64 / updates as f64;
         let rate = settings.learning_rate * (1.0 + done * (settings.final_lr_fraction - 1.0));
         optimizer.set_learning_rate(rate);
-        let rollout = games.rollout(&agent.valid(), config.rollout_steps());
+        let rollout = games.rollout(&agent.valid(), config.rollout_steps())?;
         let (experience, _) =
             objective.experience(rollout, &agent.actor_critic, &config.actor_critic);
         let losses = actor_critic::losses(experience, &config.actor_critic);
@@ -76,7 +76,16 @@ fn train(config: &Config, mut agent: Agent, updates: usize) -> Result<(), Box<dy
         objective.update(&agent.actor_critic, &config.actor_critic);
         if update % (updates / 10).max(1) == 0 {
             let seeds = Seeds::new(config.seed);
-            let score = evaluate(&agent.valid(), config, EPISODES, &seeds, &device, |_| ())?;
+            let envs = EnvFactory::named(&config.env)?;
+            let score = evaluate(
+                &agent.valid(),
+                config,
+                &envs,
+                EPISODES,
+                &seeds,
+                &device,
+                |_| (),
+            )?;
             let n = (updates / 10).max(1) as f64;
             println!(
                 "update {update}: score {:.2}, entropy {:.3}, value loss {:.4}",
@@ -103,12 +112,15 @@ struct Games<'a> {
 
 impl<'a> Games<'a> {
     fn new(config: &Config, count: usize, device: &'a Device) -> Result<Self, Box<dyn Error>> {
-        let mut envs = Vec::new();
+        let factory = EnvFactory::named(&config.env)?;
+        let (mut envs, mut frames) = (Vec::new(), Vec::new());
         for seed in 0..count as u64 {
-            envs.push(env::make(&config.env, EnvMode::Train, seed)?);
+            let mut env = factory.make(EnvMode::Train, seed)?;
+            frames.push(env.reset()?.into_image());
+            envs.push(env);
         }
         Ok(Self {
-            frames: envs.iter_mut().map(|env| env.reset()).collect(),
+            frames,
             over: vec![false; count],
             envs,
             state: None,
@@ -124,7 +136,7 @@ impl<'a> Games<'a> {
     }
 
     /// A rollout of `steps` observations in the real games.
-    fn rollout(&mut self, player: &Player, steps: usize) -> Rollout {
+    fn rollout(&mut self, player: &Player, steps: usize) -> Result<Rollout, EnvError> {
         let controller = &player.actor_critic;
         let count = self.envs.len();
         // Games that are over start anew, with an empty memory.
@@ -136,7 +148,7 @@ impl<'a> Games<'a> {
         state.cell = state.cell * alive;
         for i in 0..count {
             if std::mem::take(&mut self.over[i]) {
-                self.frames[i] = self.envs[i].reset();
+                self.frames[i] = self.envs[i].reset()?.into_image();
             }
         }
         let start = state.clone();
@@ -153,10 +165,10 @@ impl<'a> Games<'a> {
             for i in 0..count {
                 let (mut reward, mut end) = (0.0, false);
                 if !self.over[i] {
-                    let step = self.envs[i].step(chosen[i] as usize);
-                    self.frames[i] = step.frame;
+                    let step = self.envs[i].step(&(chosen[i] as usize).into())?;
                     self.over[i] = step.outcome != Outcome::Running;
                     (reward, end) = (step.reward, step.outcome == Outcome::Terminated);
+                    self.frames[i] = step.observation.into_image();
                 }
                 rewards[i].push(reward);
                 // A truncated game counts as over, so that what follows has no loss.
@@ -166,7 +178,7 @@ impl<'a> Games<'a> {
             inputs.push(controller.encoder_input(&player.tokenizer, tokens[t].clone()));
         }
         self.state = Some(state);
-        Rollout {
+        Ok(Rollout {
             start,
             encoder_inputs: Tensor::cat(inputs, 0),
             tokens: Tensor::stack(tokens, 1),
@@ -174,6 +186,6 @@ impl<'a> Games<'a> {
             rewards,
             ends,
             disagreements: vec![Vec::new(); count],
-        }
+        })
     }
 }

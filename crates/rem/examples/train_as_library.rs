@@ -10,9 +10,8 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use rem::config::Config;
-use rem::run::RunDir;
 use rem::threads;
-use rem::train::{self, Event, Trainer};
+use rem::train::{Event, Trainer};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let dir: PathBuf = std::env::args_os()
@@ -23,12 +22,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     // A preset with overrides, as with `rem train --preset debug --set seed=7 …`.
     let overrides = ["seed=7", "env.game=paddle"].map(String::from);
     let mut config = Config::load("debug", &overrides)?;
-    config.threads = threads::set(config.threads)?;
+    config.threads = 0;
 
-    let protocol = train::protocol(&config, config.threads, None, None)?;
-    let run = RunDir::create(&dir)?;
-    protocol.write(run.path())?;
-    let trainer = Trainer::start(run, config, None)?;
+    // Writes config, protocol and the first checkpoint. `custom_env` trains on an environment of its own.
+    let trainer = Trainer::named(config)?.start(&dir)?;
 
     // Train on a worker thread, where nested parallelism is cheaper than on the main thread.
     let scores = threads::on_worker(|| trainer.train(&mut print_event))?;

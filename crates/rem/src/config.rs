@@ -23,6 +23,7 @@ mod renamed;
 mod tokenizer;
 mod validate;
 mod world_model;
+mod wrappers;
 
 pub use actor_critic::{
     ActorCritic, ControllerInputs, ReturnScaling, RolloutLength, SlowCritic, Values,
@@ -35,6 +36,7 @@ pub use world_model::{
     Activation, Architecture, Decay, Embeddings, Generation, LossStart, PopMode, RewardHeadInput,
     RewardLossStart, Rewards, WorldModel,
 };
+pub use wrappers::{Python, PythonObservation, ResizeFilter, RewardTransform, Wrappers};
 
 /// The format of config files; files of format 1 had other key names and no `format`.
 pub const FORMAT: u32 = 2;
@@ -158,7 +160,7 @@ impl From<Precision> for rem_kernels::Precision {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Collect {
-    /// Epochs that collect experience, from the first on.
+    /// Epochs that collect experience, from the first on; 0 only with `rem train --offline`.
     pub epochs: u32,
     /// Environment steps per epoch.
     pub steps_per_epoch: usize,
@@ -170,6 +172,13 @@ pub struct Collect {
     pub temperature: f64,
     /// Whether each epoch starts with a new episode, which truncates the one before (Algorithm 4).
     pub reset_per_epoch: bool,
+    /// Environments that are played side by side; they share the steps of an epoch.
+    #[serde(default = "one")]
+    pub envs: usize,
+}
+
+fn one() -> usize {
+    1
 }
 
 /// The training schedule.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use rem_run::files;
 
 use crate::config::ConfigError;
+use crate::data::dataset::DatasetError;
 use crate::data::episode::EpisodeError;
 use crate::data::replay::ReplayError;
 use crate::env::EnvError;
@@ -28,6 +29,9 @@ pub enum Error {
     /// An episode file cannot be read or written.
     #[error(transparent)]
     Episode(#[from] EpisodeError),
+    /// A data set cannot be read or written.
+    #[error(transparent)]
+    Dataset(#[from] DatasetError),
     /// The compute device, or the number of threads, is not available.
     #[error("{message}")]
     Device {
@@ -101,6 +105,16 @@ impl Error {
         move |error| Self::Io { path, error }
     }
 
+    /// More about the error, on several lines: the traceback of a Python environment.
+    pub fn details(&self) -> Option<&str> {
+        match self {
+            Self::Env(EnvError::Python(error)) => {
+                Some(error.details()).filter(|text| !text.is_empty())
+            }
+            _ => None,
+        }
+    }
+
     /// What the user can do about the error.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -118,6 +132,7 @@ impl Error {
             Self::Episode(EpisodeError::Read { error, .. } | EpisodeError::Write(error)) => {
                 Some(io_hint(error).into())
             }
+            Self::Dataset(error) => Some(error.hint()),
             Self::Device { hint, .. } | Self::Run { hint, .. } => Some(hint.clone()),
             Self::Weights { .. } => Some(
                 "check that the file holds the weights of this model and fits the config".into(),

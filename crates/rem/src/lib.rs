@@ -10,17 +10,15 @@
 //! write a checkpoint. Progress arrives as [`Event`]s.
 //!
 //! ```
-//! use rem::{Config, Event, RunDir, Trainer, train};
+//! use rem::{Config, Event, Trainer};
 //!
 //! # let temporary = tempfile::tempdir()?;
 //! # let dir = temporary.path().join("run");
 //! // `debug` runs every phase in seconds. `quick` learns `catch` in minutes.
 //! let config = Config::load("debug", &["env.game=catch".into(), "threads=1".into()])?;
-//! let run = RunDir::create(&dir)?;
-//! train::protocol(&config, config.threads, None, None)?.write(run.path())?;
 //!
 //! let mut epochs = 0;
-//! let scores = Trainer::start(run, config.clone(), None)?.train(&mut |event| {
+//! let scores = Trainer::named(config.clone())?.start(&dir)?.train(&mut |event| {
 //!     if let Event::EpochDone { .. } = event {
 //!         epochs += 1;
 //!     }
@@ -30,6 +28,8 @@
 //! assert_eq!(score.returns.len(), config.evaluate.final_episodes);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! [`Trainer::new`] trains on your own type that implements [`Env`]; `examples/custom_env.rs` shows it.
 //!
 //! # Imagine
 //!
@@ -92,7 +92,9 @@ pub mod train;
 pub use config::Config;
 pub use data::episode::Episode;
 pub use data::replay::Replay;
-pub use env::{Env, Outcome, Step};
+pub use env::{
+    Action, ActionSpace, Env, EnvError, Observation, ObservationSpace, Outcome, Spaces, Step,
+};
 pub use error::{Error, Result};
 pub use imagination::{Dream, Rollout};
 pub use model::actor_critic::ActorCritic;
@@ -100,4 +102,4 @@ pub use model::agent::{Agent, Player};
 pub use model::tokenizer::Tokenizer;
 pub use model::world_model::WorldModel;
 pub use run::{RunDir, Scores};
-pub use train::{Event, Trainer};
+pub use train::{Event, Setup, Trainer};

@@ -7,7 +7,9 @@ mod dir;
 pub mod import;
 pub(crate) mod metrics;
 mod progress;
+mod recorded;
 
 pub use dir::{RunDir, read_config, read_protocol};
 pub use progress::{PhaseTime, Progress};
+pub use recorded::recorded_episodes;
 pub use rem_run::{Protocol, Score, Scores, write_json};

@@ -23,6 +23,20 @@ pub fn set(threads: usize) -> Result<usize> {
     Ok(count)
 }
 
+/// Like [`set`], unless the threads were started before: then returns their number.
+///
+/// # Errors
+/// If the threads cannot be started.
+pub fn set_once(threads: usize) -> Result<usize> {
+    static SET: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    if let Some(count) = SET.get() {
+        return Ok(*count);
+    }
+    // Rayon may have been started by the caller, or by another thread in the meantime.
+    let count = set(threads).unwrap_or_else(|_| rayon::current_num_threads());
+    Ok(*SET.get_or_init(|| count))
+}
+
 /// Runs `work` on a worker thread. On any other thread every parallel operation switches threads, which takes longer
 /// than the operation itself in small models.
 pub fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {

@@ -6,6 +6,7 @@
 mod actor_critic;
 mod collect;
 mod env_phases;
+mod env_snapshots;
 pub mod eval_media;
 pub mod evaluate;
 pub mod objective;
@@ -13,6 +14,8 @@ pub mod optimizer;
 mod phase;
 mod protocol;
 pub mod resources;
+mod setup;
+mod start;
 mod state;
 mod test_losses;
 mod tokenizer;
@@ -21,7 +24,8 @@ mod training_time;
 mod world_model;
 
 pub use protocol::protocol;
-pub use state::{checkpoint_from_weights, load_agent, write_imported_run};
+pub use setup::Setup;
+pub use state::{action_names, checkpoint_from_weights, load_agent, write_imported_run};
 pub use trainer::Trainer;
 pub use training_time::TrainingTime;
 

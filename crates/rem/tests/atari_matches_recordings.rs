@@ -111,15 +111,16 @@ fn assert_matches(trace: &Trace, pipeline: &Pipeline, mut env: impl Env) {
     assert_eq!(pipeline.columns, ["step", "crc32_obs", "return", "dones"]);
     let (mut lcg, mut total, mut episodes) = (Lcg(pipeline.lcg_seed), 0, 0);
     let mut points = pipeline.points.iter().peekable();
-    let mut frame = env.reset();
+    let mut frame = env.reset().unwrap().into_image();
     for step in 0..=pipeline.steps {
         if step > 0 {
-            let taken = env.step(lcg.draw(trace.minimal_actions.len()));
+            let action = lcg.draw(trace.minimal_actions.len()).into();
+            let taken = env.step(&action).unwrap();
             total += taken.reward as i64;
-            frame = taken.frame;
+            frame = taken.observation.into_image();
             if taken.outcome != Outcome::Running {
                 episodes += 1;
-                frame = env.reset();
+                frame = env.reset().unwrap().into_image();
             }
         }
         if points.peek().is_some_and(|point| point[0] == step as i64) {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use rem::env::EnvFactory;
 use rem::{Config, RunDir, Trainer, train};
 use rem_run::metrics::METRICS;
 use rem_run::{MetricsLine, layout, parse_lines};
@@ -16,12 +17,13 @@ fn logged_metrics_are_the_documented_ones() {
     ];
     let config = Config::load("debug", &set.map(String::from)).unwrap();
     let run = RunDir::create(&dir.path().join("run")).unwrap();
-    train::protocol(&config, 1, None, None)
+    let envs = EnvFactory::named(&config.env).unwrap();
+    train::protocol(&config, &envs, 1, None, None)
         .unwrap()
         .write(run.path())
         .unwrap();
     let metrics = run.path().join(layout::METRICS);
-    Trainer::start(run, config, None)
+    Trainer::start(run, config, envs, None)
         .unwrap()
         .train(&mut |_| ())
         .unwrap();

@@ -1,14 +1,15 @@
 //! `rem bench emulation`: measures the steps per second of Atari games.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
-use rand::{RngExt, SeedableRng};
 use rem::Error;
 use rem::config::{Config, EnvMode};
-use rem::env::{self, Env, Outcome};
+use rem::env::EnvFactory;
 use serde::Serialize;
+
+use super::environment::play;
 
 /// Time Atari environments on one core: emulator, wrappers and resize
 ///
@@ -43,8 +44,10 @@ pub fn run(args: EmulationArgs) -> Result<()> {
     for game in games {
         let set = [format!("env.game={game}")];
         let config = Config::load("atari100k", &set).map_err(Error::from)?;
-        let mut env = env::make(&config.env, EnvMode::Train, 1).map_err(Error::from)?;
-        let (game_steps, game_seconds) = play(&mut env, Duration::from_secs_f64(args.seconds));
+        let envs = EnvFactory::named(&config.env).map_err(Error::from)?;
+        let mut env = envs.make(EnvMode::Train, 1).map_err(Error::from)?;
+        let time = Duration::from_secs_f64(args.seconds);
+        let (game_steps, game_seconds) = play(&mut *env, time).map_err(Error::from)?;
         let rate = game_steps as f64 / game_seconds;
         let line = Line {
             game: config.env.game,
@@ -62,19 +65,4 @@ pub fn run(args: EmulationArgs) -> Result<()> {
         steps as f64 / seconds
     );
     Ok(())
-}
-
-/// Plays random actions. Returns the number of steps and the seconds they took.
-fn play(env: &mut dyn Env, time: Duration) -> (u64, f64) {
-    let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-    env.reset();
-    let (start, mut steps) = (Instant::now(), 0);
-    while start.elapsed() < time {
-        let step = env.step(rng.random_range(0..env.actions().len()));
-        if step.outcome != Outcome::Running {
-            env.reset();
-        }
-        steps += 1;
-    }
-    (steps, start.elapsed().as_secs_f64())
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use rem::config::{Config, Precision};
+use rem::env::EnvFactory;
 use rem::run::RunDir;
 use rem::threads;
 use rem::train::Trainer;
@@ -75,7 +76,8 @@ fn train(precision: Precision, threads: usize, dir: &Path) -> Result<String> {
         .tempdir_in(dir)
         .with_context(|| format!("cannot write to `{}`", dir.display()))?;
     let run = RunDir::create(folder.path())?;
-    let trainer = Trainer::start(run, config, None)?;
+    let envs = EnvFactory::named(&config.env)?;
+    let trainer = Trainer::start(run, config, envs, None)?;
     threads::on_worker(|| trainer.train(&mut |_| {}))?;
     let file = folder.path().join(rem_run::layout::METRICS);
     std::fs::read_to_string(&file).with_context(|| format!("cannot read `{}`", file.display()))

@@ -7,12 +7,11 @@ use std::path::Path;
 use burn::tensor::{Int, Tensor};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rem::config::Architecture;
+use rem::config::{Architecture, EnvMode};
 use rem::data::replay::archive::Archive;
-use rem::env::{Env, Outcome};
+use rem::env::{Env, EnvFactory, Outcome};
 use rem::imagination::burn_in;
 use rem::model::actor_critic::ControllerState;
-use rem::train::evaluate::test_env;
 
 use super::command::{Command, StartFrom, World};
 use super::timeline::{Node, State, Timeline, WorldState};
@@ -25,6 +24,8 @@ pub(crate) struct Session<'a> {
     agent: &'a InferenceAgent,
     archive: Archive,
     timeline: Timeline<'a>,
+    /// Created when the real game is first started.
+    envs: Option<EnvFactory>,
     env: Option<Box<dyn Env>>,
     /// The node that the environment is at.
     env_node: Option<u64>,
@@ -49,6 +50,7 @@ impl<'a> Session<'a> {
             agent,
             archive: replay(run),
             timeline: Timeline::default(),
+            envs: None,
             env: None,
             env_node: None,
             rng: ChaCha8Rng::seed_from_u64(0),
@@ -108,9 +110,15 @@ impl<'a> Session<'a> {
     }
 
     fn reset_env(&mut self, seed: u64) -> Result<(), ApiError> {
-        let mut env = test_env(&self.agent.config.env, seed)?;
-        let frame = env.reset();
-        let world = WorldState::Real(env.snapshot());
+        // The previous one first: its worker process is used again.
+        self.env = None;
+        let envs = match self.envs.take() {
+            Some(envs) => envs,
+            None => EnvFactory::named(&self.agent.config.env)?,
+        };
+        let mut env = self.envs.insert(envs).make(EnvMode::Test, seed)?;
+        let frame = env.reset()?.into_image();
+        let world = WorldState::Real(env.snapshot()?);
         let tokens = self.agent.tokenize(std::slice::from_ref(&frame));
         let before = self.agent.player.actor_critic.initial_state(1);
         let controller = self.observe(&tokens, before);
@@ -309,17 +317,22 @@ impl<'a> Session<'a> {
             let Some(WorldState::Real(snapshot)) = state.map(|state| &state.world) else {
                 unreachable!("the caller has checked the world");
             };
+            let Some(snapshot) = snapshot else {
+                let reason = "this environment cannot go back: its state cannot be saved";
+                return Err(ApiError::BadRequest(reason.into()));
+            };
             env.restore(snapshot)?;
         }
-        let step = env.step(action.into());
+        let step = env.step(&usize::from(action).into())?;
+        let frame = step.observation.into_image();
         Ok(Transition {
             action,
             reward: step.reward,
             outcome: step.outcome,
-            tokens: self.agent.tokenize(std::slice::from_ref(&step.frame)),
-            frame: step.frame,
+            tokens: self.agent.tokenize(std::slice::from_ref(&frame)),
+            frame,
             predictions: None,
-            world: WorldState::Real(env.snapshot()),
+            world: WorldState::Real(env.snapshot()?),
         })
     }
 

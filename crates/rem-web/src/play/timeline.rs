@@ -44,8 +44,8 @@ pub(crate) struct State<'a> {
 
 /// The state of the real environment or of a dream.
 pub(crate) enum WorldState<'a> {
-    /// A snapshot of the environment.
-    Real(Vec<u8>),
+    /// A snapshot of the environment, if it has one.
+    Real(Option<Vec<u8>>),
     /// A dream in progress.
     Dream {
         /// The world model's state.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::wrappers::{Python, Wrappers};
+
 /// Supported frame sizes in pixels: multiples of the 8x8 board of the built-in games that can be downsampled.
 pub const FRAME_SIZES: &[usize] = &[32, 64];
 
@@ -40,16 +42,22 @@ impl<T: Copy> TrainTest<T> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EnvConfig {
-    /// A built-in game (`catch`, `paddle`, `crossing`) or, with the feature `atari`, an Atari game.
+    /// A built-in game (`catch`, `paddle`, `crossing`), an Atari game with the feature `atari`, `gym:ID` or `python:MODULE:FACTORY`.
     pub game: String,
     /// Height and width of a frame in pixels: 32 or 64.
     pub frame_size: usize,
     /// Whether a lost life ends an episode.
     pub end_on_life_loss: TrainTest<bool>,
-    /// Steps before an episode is truncated: raw frames of Atari games, steps of built-in games.
+    /// Steps before an episode is truncated: raw frames of native Atari games, agent steps of all other environments.
     pub max_steps: TrainTest<u32>,
     /// Settings that only Atari games read.
     pub atari: Atari,
+    /// Wrappers around all environments but native Atari games.
+    #[serde(default)]
+    pub wrappers: Wrappers,
+    /// Settings that only `gym:…` and `python:…` environments read.
+    #[serde(default)]
+    pub python: Python,
 }
 
 /// Settings that only Atari games read.

@@ -18,6 +18,9 @@ const GAMES: &str = "games";
 /// In a table of variants: the name of the variant.
 const TYPE: &str = "type";
 
+/// A table whose keys are not ours: the arguments of a Python environment.
+const FREE: &str = "env.python.kwargs";
+
 /// Settings of single games with any preset.
 const GAME_SETTINGS: &str = include_str!("../../../../configs/games.toml");
 
@@ -143,7 +146,7 @@ fn completed<T: Serialize + DeserializeOwned>(variant: Table) -> Option<Table> {
     Table::try_from(value).ok()
 }
 
-/// Applies `a.b.c=value`; the key must exist. A variant is chosen by `a.b=name` or `a.b.type=name`.
+/// Applies `a.b.c=value`; the key must exist, except below [`FREE`]. A variant is chosen by `a.b=name` or `a.b.type=name`.
 pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
     let Some((key, text)) = assignment.split_once('=') else {
         return Err(ConfigError::new(
@@ -163,7 +166,14 @@ pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
     }
     let last = parts[parts.len() - 1];
     let unknown = unknown_key(key, &parts[..parts.len() - 1], here);
+    let free = key
+        .strip_prefix(FREE)
+        .is_some_and(|rest| rest.starts_with('.'));
     match here.get_mut(last) {
+        None | Some(_) if free => {
+            here.insert(last.into(), parse_value(text, &Value::Boolean(false)));
+        }
+        Some(Value::Table(inner)) if key == FREE => *inner = parse_table(key, text)?,
         None => return Err(unknown),
         Some(Value::Table(variant)) if variant.contains_key(TYPE) => choose(variant, text),
         Some(Value::Table(_)) => {
@@ -177,6 +187,19 @@ pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
     }
     complete_variants(table);
     Ok(())
+}
+
+/// A table written as `{ key = value, … }`.
+fn parse_table(key: &str, text: &str) -> Result<Table> {
+    match parse_value(text, &Value::Boolean(false)) {
+        Value::Table(table) => Ok(table),
+        _ => Err(ConfigError::new(
+            format!("`{key}={text}` is not a table"),
+            format!(
+                "write it as `--set '{key}={{ size = 8 }}'`, or set one argument: `--set {key}.size=8`"
+            ),
+        )),
+    }
 }
 
 /// Sets the variant of a table.

@@ -43,10 +43,16 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         (0.0..1.0).contains(&env.atari.sticky_actions) => "env.atari.sticky_actions", env.atari.sticky_actions,
             "must be in [0, 1)";
 
-        c.collect.epochs > 0 => "collect.epochs", c.collect.epochs, "must be at least 1";
+        env.wrappers.frame_skip > 0 => "env.wrappers.frame_skip", env.wrappers.frame_skip, "must be at least 1";
+        env.python.timeout > 0.0 && env.python.timeout <= 86_400.0 => "env.python.timeout", env.python.timeout,
+            "must be above 0 and at most 86400 seconds";
+
         c.collect.steps_per_epoch > 0 => "collect.steps_per_epoch", c.collect.steps_per_epoch, "must be at least 1";
         unit.contains(&c.collect.epsilon) => "collect.epsilon", c.collect.epsilon, "must be in [0, 1]";
         c.collect.random_action_repeat > 0 => "collect.random_action_repeat", c.collect.random_action_repeat, "must be at least 1";
+        (1..=256).contains(&c.collect.envs) => "collect.envs", c.collect.envs, "must be 1 to 256";
+        c.collect.steps_per_epoch.is_multiple_of(c.collect.envs) => "collect.envs", c.collect.envs,
+            "must divide collect.steps_per_epoch";
         c.collect.temperature > 0.0 => "collect.temperature", c.collect.temperature, "must be above 0";
 
         c.train.epochs > 0 => "train.epochs", c.train.epochs, "must be at least 1";

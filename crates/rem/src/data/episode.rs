@@ -11,7 +11,7 @@
 //! | `action_names` | bytes `[actions]` | the names of the actions |
 
 mod error;
-mod npz;
+pub(super) mod npz;
 
 use std::path::Path;
 

@@ -1,7 +1,8 @@
 //! The replay buffer: every step that the agent collected, in host memory, as bytes.
 //!
-//! Steps are stored in flat arrays in the order in which they were pushed; an episode is a range of them. Inside this
-//! module a step is addressed by its position in these arrays, outside by its [`StepId`].
+//! Steps are stored in flat arrays in the order in which they were pushed. Several environments push in turns, each to its
+//! own stream, so an episode consists of one or more ranges of the arrays (`episodes`). Inside this module a step is
+//! addressed by its position in these arrays, outside by its [`StepId`].
 //!
 //! # Memory
 //! Frames are stored in blocks of `FRAMES_PER_BLOCK` that are never reallocated and waste less than one block. The
@@ -10,18 +11,22 @@
 
 pub mod archive;
 mod chunks;
+mod episodes;
 mod error;
 mod frames;
+mod header;
 mod priorities;
 mod segments;
 mod token_cache;
 
 pub use chunks::ChunkInfo;
-pub(crate) use chunks::{STEP_BYTES_BESIDES_FRAME, outcome_from_byte, outcome_to_byte};
+pub(crate) use chunks::{outcome_from_byte, outcome_to_byte};
 pub use error::ReplayError;
+pub(crate) use header::STEP_BYTES_BESIDES_FRAME;
 pub(crate) use priorities::SegmentLosses;
 pub use segments::Segment;
 
+use episodes::Episodes;
 use frames::Frames;
 use rand::{Rng, RngExt};
 use token_cache::TokenCache;
@@ -43,8 +48,7 @@ pub struct Replay {
     actions: Vec<u8>,
     rewards: Vec<f32>,
     outcomes: Vec<Outcome>,
-    /// Position of the first step of each episode, ascending.
-    episode_starts: Vec<u32>,
+    episodes: Episodes,
     token_cache: TokenCache,
 }
 
@@ -56,7 +60,7 @@ impl Replay {
             actions: Vec::new(),
             rewards: Vec::new(),
             outcomes: Vec::new(),
-            episode_starts: Vec::new(),
+            episodes: Episodes::default(),
             token_cache: TokenCache::new(tokens_per_obs),
         }
     }
@@ -67,11 +71,21 @@ impl Replay {
     /// # Panics
     /// If the frame has another size than `frame_bytes`, or the reward is not finite.
     pub fn push(&mut self, frame: &[u8], action: u8, reward: f32, outcome: Outcome) {
+        self.push_to(0, frame, action, reward, outcome);
+    }
+
+    /// Like [`Replay::push`], for one of several streams, each with an open episode of its own.
+    pub(crate) fn push_to(
+        &mut self,
+        stream: u32,
+        frame: &[u8],
+        action: u8,
+        reward: f32,
+        outcome: Outcome,
+    ) {
         assert!(reward.is_finite(), "reward {reward} is not finite");
         let position = u32::try_from(self.steps()).expect("a replay holds fewer than 2^32 steps");
-        if !self.has_open_episode() {
-            self.episode_starts.push(position);
-        }
+        self.episodes.push(stream, position, outcome);
         self.frames.push(frame);
         self.actions.push(action);
         self.rewards.push(reward);
@@ -85,12 +99,32 @@ impl Replay {
 
     /// Number of episodes, including the open one.
     pub fn episodes(&self) -> usize {
-        self.episode_starts.len()
+        self.episodes.count()
     }
 
-    /// Whether the next step continues the last episode.
+    /// Whether the next step continues an episode.
+    #[cfg(test)]
     pub(crate) fn has_open_episode(&self) -> bool {
-        self.outcomes.last() == Some(&Outcome::Running)
+        self.open_episode(0).is_some()
+    }
+
+    /// The episode of the last step.
+    ///
+    /// # Panics
+    /// If the replay is empty.
+    pub(crate) fn last_episode(&self) -> u32 {
+        self.id(self.steps() as u32 - 1).episode
+    }
+
+    /// The episode that the next step of a stream continues.
+    pub(crate) fn open_episode(&self, stream: u32) -> Option<u32> {
+        self.episodes.open(stream)
+    }
+
+    /// Makes the next step of a stream start a new episode. The last step of an open one remains
+    /// [`Outcome::Running`]: like a truncated one, it is not terminal.
+    pub(crate) fn abandon_episode(&mut self, stream: u32) {
+        self.episodes.abandon(stream);
     }
 
     /// Number of steps of an episode.
@@ -98,12 +132,7 @@ impl Replay {
     /// # Panics
     /// If there is no such episode.
     pub fn episode_steps(&self, episode: u32) -> usize {
-        let episode = episode as usize;
-        let end = self
-            .episode_starts
-            .get(episode + 1)
-            .map_or(self.steps(), |&next| next as usize);
-        end - self.episode_starts[episode] as usize
+        self.episodes.steps(episode)
     }
 
     /// The RGB frame of a step: `size * size * 3` bytes, row by row.
@@ -184,188 +213,13 @@ impl Replay {
             (id.index as usize) < self.episode_steps(id.episode),
             "{id:?} is beyond the end of its episode"
         );
-        self.episode_starts[id.episode as usize] as usize + id.index as usize
+        self.episodes.position(id)
     }
 
     fn id(&self, position: u32) -> StepId {
-        let episode = self
-            .episode_starts
-            .partition_point(|&start| start <= position)
-            - 1;
-        StepId {
-            episode: episode as u32,
-            index: position - self.episode_starts[episode],
-        }
+        self.episodes.id(position)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::frames::FRAMES_PER_BLOCK;
-    use super::*;
-    use rand::SeedableRng;
-    use rand_chacha::ChaCha8Rng;
-
-    /// Bytes of host memory that a replay has allocated.
-    fn allocated_bytes(replay: &Replay) -> usize {
-        size_of::<Replay>()
-            + replay.frames.allocated_bytes()
-            + replay.actions.capacity()
-            + replay.rewards.capacity() * size_of::<f32>()
-            + replay.outcomes.capacity() * size_of::<Outcome>()
-            + replay.episode_starts.capacity() * size_of::<u32>()
-            + replay.token_cache.allocated_bytes()
-    }
-
-    /// Upper bound of [`allocated_bytes`] for `steps` steps in episodes of any length, all tokens cached.
-    fn allocation_bound(steps: usize, frame_bytes: usize, tokens_per_obs: usize) -> usize {
-        let blocks = steps.div_ceil(FRAMES_PER_BLOCK);
-        let frames = blocks * FRAMES_PER_BLOCK * frame_bytes;
-        // Action, reward, outcome, at most one episode start, and the cached tokens with their flag.
-        let per_step =
-            1 + size_of::<f32>() + size_of::<Outcome>() + size_of::<u32>() + 2 * tokens_per_obs + 1;
-        // Vectors at most double. The constant covers `Replay` and the smallest capacities of a few vectors.
-        frames + 2 * (steps * per_step + blocks * size_of::<Vec<u8>>()) + 1024
-    }
-
-    /// A replay of 3-byte frames with episodes of these lengths, the last one open. Actions count the steps of the
-    /// episode, rewards those of the replay.
-    pub(super) fn replay_of(lengths: &[usize]) -> Replay {
-        let mut replay = Replay::new(3, 2);
-        for (episode, &length) in lengths.iter().enumerate() {
-            for index in 0..length {
-                let outcome = match index + 1 == length && episode + 1 < lengths.len() {
-                    false => Outcome::Running,
-                    true if episode % 2 == 0 => Outcome::Terminated,
-                    true => Outcome::Truncated,
-                };
-                let reward = replay.steps() as f32;
-                replay.push(
-                    &[episode as u8, index as u8, 7],
-                    index as u8,
-                    reward,
-                    outcome,
-                );
-            }
-        }
-        replay
-    }
-
-    /// Chi-square test that `counts` come from a uniform distribution: at most 5 standard deviations above the mean.
-    pub(super) fn assert_uniform(counts: &[usize]) {
-        let expected = counts.iter().sum::<usize>() as f64 / counts.len() as f64;
-        let chi_square: f64 = counts
-            .iter()
-            .map(|&c| (c as f64 - expected).powi(2) / expected)
-            .sum();
-        let freedom = (counts.len() - 1) as f64;
-        let limit = freedom + 5.0 * (2.0 * freedom).sqrt();
-        assert!(
-            chi_square < limit,
-            "chi-square {chi_square} exceeds {limit}"
-        );
-    }
-
-    pub(super) fn rng(seed: u64) -> ChaCha8Rng {
-        ChaCha8Rng::seed_from_u64(seed)
-    }
-
-    #[test]
-    fn steps_are_accessible_by_id() {
-        let replay = replay_of(&[2, 1, 600, 5]);
-        assert_eq!((replay.steps(), replay.episodes()), (608, 4));
-        assert!(replay.has_open_episode());
-        let id = StepId {
-            episode: 2,
-            index: 599,
-        };
-        assert_eq!(replay.frame(id), [2, (599 % 256) as u8, 7]);
-        assert_eq!(
-            (replay.action(id), replay.reward(id)),
-            ((599 % 256) as u8, 602.0)
-        );
-        assert!(
-            (0..replay.steps())
-                .all(|position| replay.position(replay.id(position as u32)) == position)
-        );
-    }
-
-    #[test]
-    fn a_truncated_episode_is_closed_but_not_terminated() {
-        let replay = replay_of(&[2, 1, 1]);
-        assert!(replay.terminated(StepId {
-            episode: 0,
-            index: 1
-        }));
-        let truncated = StepId {
-            episode: 1,
-            index: 0,
-        };
-        assert!(replay.outcome(truncated) == Outcome::Truncated);
-        assert!(!replay.terminated(truncated));
-    }
-
-    #[test]
-    #[should_panic(expected = "beyond the end of its episode")]
-    fn an_index_beyond_the_end_of_an_episode_panics() {
-        replay_of(&[2, 5]).frame(StepId {
-            episode: 0,
-            index: 2,
-        });
-    }
-
-    #[test]
-    fn frames_are_sampled_uniformly_and_reproducibly() {
-        let replay = replay_of(&[1, 3, 40, 200, 2]);
-        let drawn = replay.sample_frames(100_000, &mut rng(1));
-        let mut counts = vec![0; replay.steps()];
-        for &id in &drawn {
-            counts[replay.position(id)] += 1;
-        }
-        assert_uniform(&counts);
-        assert_eq!(drawn, replay.sample_frames(100_000, &mut rng(1)));
-        assert_ne!(drawn, replay.sample_frames(100_000, &mut rng(2)));
-    }
-
-    #[test]
-    fn uncached_returns_each_missing_step_once_in_order() {
-        let mut replay = replay_of(&[2, 3]);
-        let ids: Vec<_> = [4, 0, 4, 2, 0, 1]
-            .map(|position| replay.id(position))
-            .into();
-        replay.cache_tokens(1, replay.id(2), &[5, 6]);
-        let missing = replay.uncached(1, ids.iter().copied());
-        assert_eq!(missing, [4, 0, 1].map(|position| replay.id(position)));
-        assert_eq!(replay.uncached(2, ids.into_iter()).len(), 4);
-    }
-
-    #[test]
-    fn allocated_memory_stays_within_the_bound() {
-        // A doubling vector wastes most at one past a power of two; episodes of one step have the most starts.
-        for (steps, outcome) in [
-            (1, Outcome::Running),
-            (257, Outcome::Terminated),
-            (4096, Outcome::Running),
-            (65_537, Outcome::Terminated),
-            (65_537, Outcome::Running),
-        ] {
-            let mut replay = Replay::new(48, 4);
-            for _ in 0..steps {
-                replay.push(&[1; 48], 0, 0.0, outcome);
-                replay.cache_tokens(1, replay.id(replay.steps() as u32 - 1), &[9; 4]);
-            }
-            let filled = steps * (48 + 1 + 4 + 1 + 8 + 1);
-            let allocated = allocated_bytes(&replay);
-            let bound = allocation_bound(steps, 48, 4);
-            assert!(
-                (filled..=bound).contains(&allocated),
-                "{steps} steps: {filled} <= {allocated} <= {bound}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_hundred_thousand_frames_fit_into_1_3_gigabytes() {
-        assert!(allocation_bound(100_000, 64 * 64 * 3, 64) <= 1_300_000_000);
-    }
-}
+mod tests;

@@ -6,11 +6,13 @@ use std::sync::OnceLock;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use rem_ale::{Action, Ale, AleError, Game, Palette, Resize, Rom, Settings};
+use rem_ale::{Ale, AleError, Game, Palette, Resize, Rom, Settings};
 use serde::{Deserialize, Serialize};
 
 use super::snapshot::{invalid, pack, unpack};
-use super::{Env, EnvError, Outcome, Step};
+use super::{
+    Action, ActionSpace, Env, EnvError, Observation, ObservationSpace, Outcome, Spaces, Step,
+};
 
 const LAYER: &str = "atari";
 
@@ -49,7 +51,6 @@ pub struct AtariSettings {
 pub struct Atari {
     ale: Ale,
     settings: AtariSettings,
-    names: Vec<&'static str>,
     palette: Box<Palette>,
     resize: Resize,
     /// The last two raw frames of a step, resized. If the episode is over earlier in a step, they keep the previous
@@ -92,7 +93,6 @@ impl Atari {
         let color = |[r, g, b]: [u8; 3]| [i32::from(r), i32::from(g), i32::from(b), 0];
         Ok(Self {
             settings,
-            names: ale.actions().iter().map(|action| action.name()).collect(),
             palette: Box::new(ale.palette().map(color)),
             resize: Resize::new(ale.height(), ale.width(), settings.size),
             pair: [vec![0; bytes], vec![0; bytes]],
@@ -107,7 +107,7 @@ impl Atari {
     }
 
     /// Emulates one raw frame. Returns the reward and the outcome.
-    fn act(&mut self, action: Action) -> (f32, Outcome) {
+    fn act(&mut self, action: rem_ale::Action) -> (f32, Outcome) {
         let reward = self.ale.act(action) as f32;
         self.play.frames += 1;
         let outcome = if self.ale.game_over() {
@@ -127,32 +127,33 @@ impl Atari {
 }
 
 impl Env for Atari {
-    fn actions(&self) -> &[&'static str] {
-        &self.names
+    fn spaces(&self) -> Spaces {
+        let size = self.settings.size;
+        let names = self.ale.actions().iter().map(|action| action.name());
+        Spaces {
+            observation: ObservationSpace::rgb(size, size),
+            action: ActionSpace::named(names),
+        }
     }
 
-    fn frame_size(&self) -> usize {
-        self.settings.size
-    }
-
-    fn reset(&mut self) -> Vec<u8> {
+    fn reset(&mut self) -> Result<Observation, EnvError> {
         let (min, max) = self.settings.noops;
         let noops = self.play.rng.random_range(min..=max);
         self.restart();
         for _ in 0..noops {
-            if self.act(Action::Noop).1 != Outcome::Running {
+            if self.act(rem_ale::Action::Noop).1 != Outcome::Running {
                 self.restart();
             }
         }
         self.play.over = false;
         let (resize, screen) = (&mut self.resize, self.ale.screen());
         resize.apply(screen, &self.palette, &mut self.frame);
-        self.frame.clone()
+        Ok(self.frame.clone().into())
     }
 
-    fn step(&mut self, action: usize) -> Step {
+    fn step(&mut self, action: &Action) -> Result<Step, EnvError> {
         assert!(!self.play.over, "the episode is over: reset first");
-        let action = self.ale.actions()[action];
+        let action = self.ale.actions()[action.index()];
         let skip = self.settings.frame_skip;
         let (mut total, mut outcome) = (0.0, Outcome::Running);
         for frame in 0..skip {
@@ -175,32 +176,24 @@ impl Env for Atari {
             *seen = *a.max(b);
         }
         self.play.over = outcome != Outcome::Running;
-        Step {
-            frame: self.frame.clone(),
+        Ok(Step {
+            observation: self.frame.clone().into(),
             reward: total,
             outcome,
-        }
+        })
     }
 
     fn lives(&self) -> u32 {
         u32::try_from(self.ale.lives()).unwrap_or(0)
     }
 
-    fn scripted_action(&self) -> Option<usize> {
-        None
-    }
-
-    fn render(&self) -> Vec<u8> {
-        self.frame.clone()
-    }
-
-    fn snapshot(&self) -> Vec<u8> {
+    fn snapshot(&mut self) -> Result<Option<Vec<u8>>, EnvError> {
         let [first, second] = &self.pair;
         let inner = [&self.frame[..], first, second, &self.ale.snapshot()].concat();
-        pack(LAYER, &self.play, &inner)
+        Ok(Some(pack(LAYER, &self.play, &inner)))
     }
 
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), EnvError> {
+    fn restore(&mut self, snapshot: &[u8]) -> Result<Observation, EnvError> {
         let (play, inner) = unpack::<Play>(LAYER, snapshot)?;
         let bytes = self.frame.len();
         if inner.len() < 3 * bytes {
@@ -219,6 +212,6 @@ impl Env for Atari {
             kept.copy_from_slice(frame);
         }
         self.play = play;
-        Ok(())
+        Ok(self.frame.clone().into())
     }
 }

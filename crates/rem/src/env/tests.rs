@@ -1,6 +1,24 @@
+use super::testing::act;
 use super::*;
-use rand::SeedableRng;
+use crate::config::{Config, EnvMode, FRAME_SIZES};
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+/// A built-in game, truncated after `max_steps` steps, optionally with one episode per life.
+fn built_in(
+    game: &str,
+    size: usize,
+    seed: u64,
+    end_on_life_loss: bool,
+    max_steps: u32,
+) -> Result<Box<dyn Env>, EnvError> {
+    let mut settings = Config::load("quick", &[]).unwrap().env;
+    settings.game = game.into();
+    settings.frame_size = size;
+    settings.end_on_life_loss.train = end_on_life_loss;
+    settings.max_steps.train = max_steps;
+    EnvFactory::named(&settings)?.make(EnvMode::Train, seed)
+}
 
 fn mean(returns: &[f32]) -> f32 {
     returns.iter().sum::<f32>() / returns.len() as f32
@@ -15,6 +33,7 @@ fn scripted(game: &str, life_loss: bool, max_steps: u32, episodes: usize) -> Vec
             steps: usize::MAX,
         },
     )
+    .unwrap()
 }
 
 fn random(game: &str, life_loss: bool, max_steps: u32, episodes: usize) -> Vec<f32> {
@@ -23,19 +42,20 @@ fn random(game: &str, life_loss: bool, max_steps: u32, episodes: usize) -> Vec<f
         episodes,
         steps: usize::MAX,
     };
-    play_random(&mut env, budget, &mut ChaCha8Rng::seed_from_u64(13))
+    play_random(&mut env, budget, &mut ChaCha8Rng::seed_from_u64(13)).unwrap()
 }
 
 /// `steps` steps of the random policy, with a reset after each episode.
 fn rollout(env: &mut dyn Env, rng: &mut ChaCha8Rng, steps: usize) -> Vec<Step> {
     let mut seen = Vec::new();
+    let actions = env.spaces().action.count();
     for _ in 0..steps {
-        let step = env.step(rng.random_range(0..env.actions().len()));
+        let step = act(env, rng.random_range(0..actions));
         let over = step.outcome != Outcome::Running;
         seen.push(step);
         if over {
             seen.push(Step {
-                frame: env.reset(),
+                observation: env.reset().unwrap(),
                 reward: 0.0,
                 outcome: Outcome::Running,
             });
@@ -44,9 +64,14 @@ fn rollout(env: &mut dyn Env, rng: &mut ChaCha8Rng, steps: usize) -> Vec<Step> {
     seen
 }
 
+/// The snapshot of an environment that has one.
+fn saved(env: &mut Box<dyn Env>) -> Vec<u8> {
+    env.snapshot().unwrap().unwrap()
+}
+
 fn start(game: &str, size: usize, seed: u64, life_loss: bool) -> Box<dyn Env> {
     let mut env = built_in(game, size, seed, life_loss, 40).unwrap();
-    env.reset();
+    env.reset().unwrap();
     env
 }
 
@@ -66,7 +91,7 @@ fn same_seed_gives_same_trajectory() {
 fn episodes_start_differently() {
     for game in GAMES {
         let mut env = built_in(game, 32, 1, false, 40).unwrap();
-        let mut starts: Vec<_> = (0..20).map(|_| env.reset()).collect();
+        let mut starts: Vec<_> = (0..20).map(|_| env.reset().unwrap()).collect();
         starts.sort();
         starts.dedup();
         assert!(starts.len() > 5, "{game}: {} starts", starts.len());
@@ -78,7 +103,7 @@ fn frame_sizes_differ_only_in_scale() {
     for game in GAMES {
         let trajectory = |size| {
             let mut env = start(game, size, 3, true);
-            assert_eq!(env.frame_size(), size);
+            assert_eq!(env.spaces().observation, ObservationSpace::rgb(size, size));
             rollout(&mut env, &mut ChaCha8Rng::seed_from_u64(4), 100)
         };
         // Frames consist of 8x8 cells of one color.
@@ -95,10 +120,10 @@ fn frame_sizes_differ_only_in_scale() {
                 let drawn: Vec<u8> = (0..size * size)
                     .flat_map(|i| {
                         let cell = i / size * 8 / size * 8 + i % size * 8 / size;
-                        cells(&small.frame, 32)[cell * 3..][..3].to_vec()
+                        cells(small.observation.image(), 32)[cell * 3..][..3].to_vec()
                     })
                     .collect();
-                assert!(drawn == large.frame, "{game} at {size}");
+                assert!(drawn == large.observation.image(), "{game} at {size}");
             }
         }
     }
@@ -111,11 +136,11 @@ fn a_restored_environment_continues_exactly() {
         let mut env = start(game, 32, 9, life_loss);
         for round in 0..60 {
             rollout(&mut env, &mut rng, 1 + round % 5);
-            let snapshot = env.snapshot();
+            let snapshot = saved(&mut env);
+            let current = env.restore(&snapshot).unwrap();
             let mut other = built_in(game, 32, 1000, life_loss, 40).unwrap();
-            other.restore(&snapshot).unwrap();
-            assert_eq!(other.render(), env.render());
-            assert_eq!(other.snapshot(), snapshot);
+            assert_eq!(other.restore(&snapshot).unwrap(), current);
+            assert_eq!(saved(&mut other), snapshot);
             let expected = rollout(&mut env, &mut rng.clone(), 100);
             assert!(expected == rollout(&mut other, &mut rng, 100), "{game}");
         }
@@ -125,24 +150,24 @@ fn a_restored_environment_continues_exactly() {
 #[test]
 fn an_environment_restored_between_episodes_resets_equally() {
     let mut env = start("paddle", 32, 9, true);
-    while env.step(0).outcome == Outcome::Running {}
+    while act(&mut env, 0).outcome == Outcome::Running {}
     let mut other = built_in("paddle", 32, 1000, true, 40).unwrap();
-    other.restore(&env.snapshot()).unwrap();
-    assert_eq!(other.reset(), env.reset());
+    other.restore(&saved(&mut env)).unwrap();
+    assert_eq!(other.reset().unwrap(), env.reset().unwrap());
     assert_eq!(other.lives(), 2);
 }
 
 #[test]
 fn invalid_snapshots_are_errors_and_leave_the_state_unchanged() {
-    let good = String::from_utf8(start("catch", 32, 1, false).snapshot()).unwrap();
+    let good = String::from_utf8(saved(&mut start("catch", 32, 1, false))).unwrap();
     let replaced = |from: &str, to: &str| {
         assert!(good.contains(from), "{good}");
         good.replace(from, to).into_bytes()
     };
     let cases = [
-        (start("paddle", 32, 1, false).snapshot(), "of `paddle`"),
-        (start("catch", 64, 1, false).snapshot(), "64 pixels"),
-        (start("catch", 32, 1, true).snapshot(), "of `life_loss`"),
+        (saved(&mut start("paddle", 32, 1, false)), "of `paddle`"),
+        (saved(&mut start("catch", 64, 1, false)), "64 pixels"),
+        (saved(&mut start("catch", 32, 1, true)), "of `life_loss`"),
         (good.as_bytes()[..good.len() - 1].to_vec(), "is truncated"),
         (good.as_bytes()[..good.len() / 2].to_vec(), "is truncated"),
         (format!("{good}more").into_bytes(), "4 extra bytes"),
@@ -154,13 +179,13 @@ fn invalid_snapshots_are_errors_and_leave_the_state_unchanged() {
     ];
     for (snapshot, reason) in cases {
         let mut env = start("catch", 32, 2, false);
-        let before = env.snapshot();
+        let before = saved(&mut env);
         let error = env.restore(&snapshot).unwrap_err().to_string();
         assert!(
             error.contains(reason),
             "`{error}` does not contain `{reason}`"
         );
-        assert_eq!(env.snapshot(), before);
+        assert_eq!(saved(&mut env), before);
     }
 }
 
@@ -205,18 +230,19 @@ fn crossing_rewards_are_sparse_for_the_random_policy() {
 #[test]
 #[should_panic(expected = "no action 3")]
 fn an_unknown_action_panics() {
-    start("catch", 32, 0, false).step(3);
+    act(&mut start("catch", 32, 0, false), 3);
 }
 
 #[test]
 #[should_panic(expected = "reset first")]
 fn a_step_before_the_first_reset_panics() {
-    built_in("catch", 32, 0, false, 10).unwrap().step(0);
+    act(&mut built_in("catch", 32, 0, false, 10).unwrap(), 0);
 }
 
 #[test]
 fn action_zero_is_noop() {
     for game in GAMES {
-        assert_eq!(start(game, 32, 0, false).actions()[0], "noop");
+        let spaces = start(game, 32, 0, false).spaces();
+        assert_eq!(spaces.action.names()[0], "noop");
     }
 }

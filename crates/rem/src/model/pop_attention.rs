@@ -55,7 +55,7 @@ struct Projected {
     values: Tensor<4>,
 }
 
-/// Keys and values of the tokens so far: an argument and a result of [`PopAttention::forward`].
+/// Keys and values of the tokens so far: an argument and a result of the forward pass.
 #[derive(Clone, Debug)]
 pub struct PopAttentionState {
     /// Rotated keys, and values, of each layer, `[batch, heads, tokens, head_dim]`; empty before the first token.

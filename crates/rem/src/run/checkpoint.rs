@@ -124,7 +124,7 @@ pub fn archive(run: &Path) -> Archive {
 }
 
 /// The manifest of the last checkpoint with a valid one. Does not check the other files.
-fn last_manifest(run: &Path) -> Option<Manifest> {
+pub(super) fn last_manifest(run: &Path) -> Option<Manifest> {
     let read = |epoch: &u32| {
         let bytes = std::fs::read(directory(run, *epoch).join(MANIFEST)).ok()?;
         let manifest: Manifest = serde_json::from_slice(&bytes).ok()?;

@@ -2,11 +2,12 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::{Rng, RngExt};
+use rayon::prelude::*;
 
 use crate::config::Config;
 use crate::data::batch;
 use crate::data::replay::{Replay, StepId};
-use crate::env::{Env, Outcome};
+use crate::env::{Env, EnvError, Outcome};
 use crate::host;
 use crate::imagination::burn_in;
 use crate::model::actor_critic::ControllerState;
@@ -66,69 +67,164 @@ impl Player {
     }
 }
 
-/// Collects `config.collect.steps_per_epoch` steps into the replay. Continues an open episode, after a burn-in of the
-/// LSTM on its last steps with the current weights; with `config.collect.reset_per_epoch`, no episode stays open.
+/// An environment that experience is collected in.
+pub(super) struct CollectEnv {
+    pub(super) env: Box<dyn Env>,
+    /// The current observation; empty before the first episode.
+    pub(super) frame: Vec<u8>,
+}
+
+impl CollectEnv {
+    pub(super) fn new(env: Box<dyn Env>) -> Self {
+        let frame = Vec::new();
+        Self { env, frame }
+    }
+
+    fn reset(&mut self) -> Result<(), EnvError> {
+        self.frame = self.env.reset()?.into_image();
+        Ok(())
+    }
+
+    /// Takes an action. Returns the frame before it, and the reward and the outcome of the action.
+    fn step(&mut self, action: usize) -> Result<(Vec<u8>, f32, Outcome), EnvError> {
+        let step = self.env.step(&action.into())?;
+        let before = std::mem::replace(&mut self.frame, step.observation.into_image());
+        Ok((before, step.reward, step.outcome))
+    }
+}
+
+/// A step that is not in the replay yet.
+struct NewStep {
+    frame: Vec<u8>,
+    action: u8,
+    reward: f32,
+    outcome: Outcome,
+}
+
+/// Collects `config.collect.steps_per_epoch` steps into the replay, the same number in each environment. Continues open
+/// episodes, after a burn-in of the LSTM on their last steps with the current weights; with
+/// `config.collect.reset_per_epoch`, no episode stays open.
+///
+/// Environments step in parallel, and their steps enter the replay one environment after the other: the result does not
+/// depend on their speed.
+///
+/// # Errors
+/// If an environment fails. The replay is then unchanged.
 pub(super) fn collect(
-    env: &mut dyn Env,
+    envs: &mut [CollectEnv],
     player: &Player,
     replay: &mut Replay,
     config: &Config,
     device: &Device,
     rng: &mut impl Rng,
     mut progress: impl FnMut(usize),
-) -> Collected {
-    let size = config.env.frame_size;
-    let mut out = Collected::default();
-    let mut state = player.actor_critic.initial_state(1);
-    let mut frame = Vec::new();
-    if replay.has_open_episode() {
-        state = burned_in(player, replay, config, device);
-        frame = env.render();
-    }
-    let mut random_action = None;
-    for i in 0..config.collect.steps_per_epoch {
+) -> Result<Collected, EnvError> {
+    let settings = &config.collect;
+    let count = envs.len();
+    let actions = envs[0].env.spaces().action.count();
+    let mut open: Vec<bool> = (0..count)
+        .map(|stream| replay.open_episode(stream as u32).is_some())
+        .collect();
+    let mut state = (0..count as u32)
+        .map(|stream| burned_in(player, replay, stream, config, device))
+        .reduce(ControllerState::concat)
+        .expect("at least one environment");
+    let mut random_actions = vec![None; count];
+    let mut new_steps: Vec<Vec<NewStep>> = (0..count).map(|_| Vec::new()).collect();
+    let rounds = settings.steps_per_epoch / count;
+    for round in 0..rounds {
         // Before the first step of an episode, not after the last one: the next collection would reset again.
-        if !replay.has_open_episode() {
-            state = player.actor_critic.initial_state(1);
-            frame = env.reset();
+        if open.contains(&false) {
+            state = with_new_episodes(state, &open, player, device);
+            let starting = envs.par_iter_mut().zip(&open).filter(|(_, open)| !**open);
+            starting.try_for_each(|(env, _)| env.reset())?;
         }
-        let tokens = player.tokenize([&frame[..]].into_iter(), size, device);
-        let (observed, actions) =
-            player.sample_actions(tokens, state, config.collect.temperature, &[rng.random()]);
-        if i % config.collect.random_action_repeat == 0 {
-            let random = rng.random_bool(config.collect.epsilon);
-            random_action = random.then(|| rng.random_range(0..env.actions().len()));
+        let frames = envs.iter().map(|env| &env.frame[..]);
+        let tokens = player.tokenize(frames, config.env.frame_size, device);
+        let uniforms: Vec<f32> = (0..count).map(|_| rng.random()).collect();
+        let (observed, sampled) =
+            player.sample_actions(tokens, state, settings.temperature, &uniforms);
+        if round % settings.random_action_repeat == 0 {
+            for random_action in &mut random_actions {
+                let random = rng.random_bool(settings.epsilon);
+                *random_action = random.then(|| rng.random_range(0..actions));
+            }
         }
-        let action = random_action.unwrap_or(actions[0]);
-        state = player.act(&[action], observed);
-        let step = env.step(action);
-        let last = i + 1 == config.collect.steps_per_epoch;
-        let outcome = match step.outcome {
-            Outcome::Running if last && config.collect.reset_per_epoch => Outcome::Truncated,
-            outcome => outcome,
-        };
-        replay.push(&frame, action as u8, step.reward, outcome);
-        frame = step.frame;
-        if outcome != Outcome::Running {
-            let episode = replay.episodes() as u32 - 1;
-            let length = replay.episode_steps(episode);
-            let ids = (0..length as u32).map(|index| StepId { episode, index });
-            out.returns.push(ids.map(|id| replay.reward(id)).sum());
-            out.lengths.push(length);
+        let taken = random_actions.iter().zip(&sampled);
+        let taken: Vec<usize> = taken.map(|(random, own)| random.unwrap_or(*own)).collect();
+        state = player.act(&taken, observed);
+        let steps = envs.par_iter_mut().zip(&taken);
+        let steps: Vec<_> = steps
+            .map(|(env, action)| env.step(*action))
+            .collect::<Result<_, _>>()?;
+        for (i, (frame, reward, outcome)) in steps.into_iter().enumerate() {
+            let outcome = match outcome {
+                Outcome::Running if round + 1 == rounds && settings.reset_per_epoch => {
+                    Outcome::Truncated
+                }
+                outcome => outcome,
+            };
+            open[i] = outcome == Outcome::Running;
+            new_steps[i].push(NewStep {
+                frame,
+                action: taken[i] as u8,
+                reward: config.env.wrappers.rewards.apply(reward),
+                outcome,
+            });
         }
-        progress(i + 1);
+        progress((round + 1) * count);
+    }
+    Ok(pushed(replay, new_steps))
+}
+
+/// Pushes the steps of each environment to its stream. Returns the episodes that ended.
+fn pushed(replay: &mut Replay, new_steps: Vec<Vec<NewStep>>) -> Collected {
+    let mut out = Collected::default();
+    for (stream, steps) in (0..).zip(new_steps) {
+        for step in steps {
+            replay.push_to(stream, &step.frame, step.action, step.reward, step.outcome);
+            if step.outcome != Outcome::Running {
+                let episode = replay.last_episode();
+                let length = replay.episode_steps(episode);
+                let ids = (0..length as u32).map(|index| StepId { episode, index });
+                out.returns.push(ids.map(|id| replay.reward(id)).sum());
+                out.lengths.push(length);
+            }
+        }
     }
     out
 }
 
-/// The LSTM state after a burn-in on the last steps of the open episode.
+/// The state with the rows of environments without an open episode replaced by initial ones.
+fn with_new_episodes(
+    state: ControllerState,
+    open: &[bool],
+    player: &Player,
+    device: &Device,
+) -> ControllerState {
+    let row = |(i, open): (usize, &bool)| match open {
+        true => {
+            let row = Tensor::<1, Int>::from_data(TensorData::new(vec![i as i64], [1]), device);
+            state.clone().select(row)
+        }
+        false => player.actor_critic.initial_state(1),
+    };
+    let rows = open.iter().enumerate().map(row);
+    rows.reduce(ControllerState::concat)
+        .expect("at least one environment")
+}
+
+/// The LSTM state after a burn-in on the last steps of a stream's open episode.
 fn burned_in(
     player: &Player,
     replay: &Replay,
+    stream: u32,
     config: &Config,
     device: &Device,
 ) -> ControllerState {
-    let episode = replay.episodes() as u32 - 1;
+    let Some(episode) = replay.open_episode(stream) else {
+        return player.actor_critic.initial_state(1);
+    };
     let end = replay.episode_steps(episode);
     let start = end - end.min(config.actor_critic.burn_in);
     let ids: Vec<StepId> = (start..end)
@@ -160,88 +256,4 @@ fn burned_in(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::config::EnvMode;
-    use crate::env;
-    use crate::model::agent::Agent;
-    use crate::seeds::Seeds;
-    use rand::SeedableRng;
-    use rand_chacha::ChaCha8Rng;
-
-    /// The replay after a number of collections.
-    fn collected(changes: &[&str], collections: usize) -> Replay {
-        let changes: Vec<String> = changes.iter().map(|c| (*c).into()).collect();
-        let config = Config::load("debug", &changes).unwrap();
-        let mut env = env::make(&config.env, EnvMode::Train, 1).unwrap();
-        let device = Device::flex();
-        let agent = Agent::new(&config, env.actions().len(), &Seeds::new(1), &device);
-        let bytes = 3 * config.env.frame_size.pow(2);
-        let mut replay = Replay::new(bytes, config.tokens_per_obs());
-        let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let player = agent.valid();
-        for _ in 0..collections {
-            collect(
-                &mut env,
-                &player,
-                &mut replay,
-                &config,
-                &device,
-                &mut rng,
-                |_| (),
-            );
-        }
-        replay
-    }
-
-    fn actions_taken(changes: &[&str]) -> Vec<u8> {
-        let replay = collected(changes, 1);
-        (0..replay.episodes() as u32)
-            .flat_map(|episode| {
-                (0..replay.episode_steps(episode) as u32)
-                    .map(move |index| StepId { episode, index })
-            })
-            .map(|id| replay.action(id))
-            .collect()
-    }
-
-    #[test]
-    fn an_epoch_starts_with_a_new_episode_if_asked() {
-        let set = ["env.game=paddle", "collect.steps_per_epoch=7"];
-        // Positions in the replay where an episode ends, and whether the last one is open.
-        let ends = |reset: &str| {
-            let replay = collected(&[&set[..], &[reset]].concat(), 3);
-            let mut position = 0;
-            let ends: Vec<usize> = (0..replay.episodes() as u32)
-                .map(|episode| {
-                    position += replay.episode_steps(episode);
-                    position
-                })
-                .collect();
-            (
-                [7, 14, 21].map(|end| ends.contains(&end)),
-                replay.has_open_episode(),
-            )
-        };
-        assert_eq!(ends("collect.reset_per_epoch=true"), ([true; 3], false));
-        let (at, open) = ends("collect.reset_per_epoch=false");
-        assert!(!(at[0] && at[1]) && open);
-    }
-
-    #[test]
-    fn random_actions_are_repeated() {
-        let long = ["collect.epsilon=1.0", "collect.steps_per_epoch=60"];
-        let repeated = actions_taken(&[&long[..], &["collect.random_action_repeat=20"]].concat());
-        assert!(
-            repeated
-                .chunks(20)
-                .all(|block| block.iter().all(|a| *a == block[0]))
-        );
-        let single = actions_taken(&long);
-        assert!(
-            single
-                .chunks(20)
-                .any(|block| block.iter().any(|a| *a != block[0]))
-        );
-    }
-}
+mod tests;

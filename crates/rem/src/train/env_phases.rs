@@ -25,14 +25,14 @@ impl Trainer {
         });
         let started = Instant::now();
         let collected = collect(
-            &mut *self.env,
+            &mut self.collect_envs,
             &self.agent.valid(),
             &mut self.replay,
             &self.config,
             &self.device,
             &mut self.seeds.rng(epoch, Purpose::Collect),
             |done| listener(Event::Step { done }),
-        );
+        )?;
         let mut values = vec![
             ("steps", self.replay.steps() as f64),
             ("episodes", collected.returns.len() as f64),
@@ -72,6 +72,7 @@ impl Trainer {
         let evaluation = evaluate(
             &player,
             &self.config,
+            &self.envs,
             episodes,
             &self.seeds,
             &self.device,
@@ -84,7 +85,7 @@ impl Trainer {
             player: &player,
             world_model: &world_model,
             config: &self.config,
-            actions: self.env.actions(),
+            actions: self.spaces.action.names(),
             device: &self.device,
         };
         let dir = self.run.path().join(layout::MEDIA);

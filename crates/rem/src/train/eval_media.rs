@@ -60,7 +60,7 @@ pub struct EvalMedia<'a> {
     /// Settings of the run.
     pub config: &'a Config,
     /// Names of the actions.
-    pub actions: &'a [&'static str],
+    pub actions: &'a [String],
     /// The device of the agent.
     pub device: &'a Device,
 }

@@ -5,9 +5,9 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::config::{Config, EnvConfig, EnvMode};
+use crate::config::{Config, EnvMode, RewardTransform};
 use crate::data::test_episodes::{TestEpisodes, TestStep};
-use crate::env::{self, Env, EnvError, Outcome};
+use crate::env::{Env, EnvError, EnvFactory, Outcome};
 use crate::model::actor_critic::ControllerState;
 use crate::model::agent::Player;
 use crate::seeds::{Purpose, Seeds};
@@ -54,15 +54,6 @@ pub fn mean(returns: &[f32]) -> f64 {
     returns.iter().map(|r| f64::from(*r)).sum::<f64>() / returns.len().max(1) as f64
 }
 
-/// An environment with the settings for evaluation.
-///
-/// # Errors
-///
-/// If the game is unknown or cannot be loaded.
-pub fn test_env(settings: &EnvConfig, seed: u64) -> Result<Box<dyn Env>, EnvError> {
-    env::make(settings, EnvMode::Test, seed)
-}
-
 /// An episode that is being played.
 struct RunningEpisode {
     index: usize,
@@ -75,12 +66,12 @@ struct RunningEpisode {
 }
 
 impl RunningEpisode {
-    fn new(config: &Config, seeds: &Seeds, index: usize) -> Result<Self, EnvError> {
+    fn new(envs: &EnvFactory, seeds: &Seeds, index: usize) -> Result<Self, EnvError> {
         let seed = seeds.derive(0, Purpose::EvaluationEnvironment, index as u64);
-        let mut env = test_env(&config.env, seed)?;
+        let mut env = envs.make(EnvMode::Test, seed)?;
         Ok(Self {
             index,
-            frame: env.reset(),
+            frame: env.reset()?.into_image(),
             env,
             rng: ChaCha8Rng::seed_from_u64(seeds.derive(0, Purpose::Evaluation, index as u64)),
             total: 0.0,
@@ -90,17 +81,18 @@ impl RunningEpisode {
     }
 
     /// Takes an action. Returns it with its reward and the frame before it.
-    fn step(&mut self, action: usize) -> TestStep {
-        let step = self.env.step(action);
+    fn step(&mut self, action: usize) -> Result<TestStep, EnvError> {
+        let step = self.env.step(&action.into())?;
         self.total += step.reward;
         self.length += 1;
         self.over = step.outcome != Outcome::Running;
-        TestStep {
-            frame: std::mem::replace(&mut self.frame, step.frame),
+        let frame = step.observation.into_image();
+        Ok(TestStep {
+            frame: std::mem::replace(&mut self.frame, frame),
             action: u8::try_from(action).expect("a game has at most 256 actions"),
             reward: step.reward,
             outcome: step.outcome,
-        }
+        })
     }
 }
 
@@ -109,10 +101,11 @@ impl RunningEpisode {
 ///
 /// # Errors
 ///
-/// If an environment cannot be created.
+/// If an environment cannot be created, or fails.
 pub fn evaluate(
     player: &Player,
     config: &Config,
+    envs: &EnvFactory,
     episodes: usize,
     seeds: &Seeds,
     device: &Device,
@@ -132,9 +125,12 @@ pub fn evaluate(
     while done < episodes {
         let starting = (PARALLEL_EPISODES - running.len()).min(episodes - begun);
         if starting > 0 {
-            for episode in begun..begun + starting {
-                running.push(RunningEpisode::new(config, &seeds, episode)?);
-            }
+            // In parallel: starting a worker process or a level may take long.
+            let new: Vec<RunningEpisode> = (begun..begun + starting)
+                .into_par_iter()
+                .map(|episode| RunningEpisode::new(envs, &seeds, episode))
+                .collect::<Result<_, _>>()?;
+            running.extend(new);
             begun += starting;
             let initial = player.actor_critic.initial_state(starting);
             state = Some(match state {
@@ -143,7 +139,7 @@ pub fn evaluate(
             });
         }
         let playing = state.expect("at least one episode is running");
-        let next = play_step(player, config, &mut running, playing, &mut out, device);
+        let next = play_step(player, config, &mut running, playing, &mut out, device)?;
         state = remove_finished(&mut running, next, &mut out, device);
         done = begun - running.len();
         progress(done);
@@ -159,7 +155,7 @@ fn play_step(
     state: ControllerState,
     out: &mut Evaluation,
     device: &Device,
-) -> ControllerState {
+) -> Result<ControllerState, EnvError> {
     let frames = running.iter().map(|s| &s.frame[..]);
     let tokens = player.tokenize(frames, config.env.frame_size, device);
     let uniforms: Vec<f32> = running.iter_mut().map(|s| s.rng.random()).collect();
@@ -168,18 +164,21 @@ fn play_step(
     let steps = running.par_iter_mut().zip(&actions);
     let steps: Vec<_> = steps
         .map(|(episode, action)| episode.step(*action))
-        .collect();
-    for (episode, step) in running.iter().zip(steps) {
+        .collect::<Result<_, _>>()?;
+    let transform: RewardTransform = config.env.wrappers.rewards;
+    for (episode, mut step) in running.iter().zip(steps) {
         let recording = &mut out.recording;
         if episode.index == 0 && recording.actions.len() < MAX_RECORDED_STEPS {
             recording.frames.push(step.frame.clone());
             recording.actions.push(usize::from(step.action));
             recording.rewards.push(step.reward);
         }
+        // The world model predicts what the agent learns from; the score has the environment's rewards.
+        step.reward = transform.apply(step.reward);
         out.test_episodes
             .push(episode.index, episode.length - 1, step);
     }
-    player.act(&actions, state)
+    Ok(player.act(&actions, state))
 }
 
 /// Removes the episodes that are over. Returns the controller state of the others, if there are any.

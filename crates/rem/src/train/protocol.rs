@@ -4,9 +4,9 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rem_run::{PopModeTimes, Protocol};
 
-use super::evaluate::{mean, test_env};
-use crate::config::{self, Architecture, Config, Generation};
-use crate::env::{self, Budget};
+use super::evaluate::mean;
+use crate::config::{self, Architecture, Config, EnvMode, Generation};
+use crate::env::{self, Budget, EnvFactory};
 use crate::error::{Error, Result};
 use crate::seeds::{Purpose, Seeds};
 
@@ -16,25 +16,28 @@ const BASELINE: Budget = Budget {
     steps: 30_000,
 };
 
+/// The same for environments that may be slower.
+const BASELINE_OF_OTHERS: Budget = Budget {
+    episodes: 50,
+    steps: 5_000,
+};
+
 /// The protocol of a new run. Plays the random and the scripted policy to get their returns.
+///
+/// # Errors
+///
+/// If the environment cannot be created, or fails.
 pub fn protocol(
     config: &Config,
+    envs: &EnvFactory,
     threads: usize,
     perceptual_crc32: Option<u32>,
     measured: Option<PopModeTimes>,
 ) -> Result<Protocol> {
-    let seeds = Seeds::new(config.seed);
-    let mut env = test_env(&config.env, seeds.derive(0, Purpose::Baseline, 0))?;
-    let mut rng = ChaCha8Rng::seed_from_u64(seeds.derive(0, Purpose::Baseline, 2));
-    let random = env::play_random(&mut *env, BASELINE, &mut rng);
-    env.reset();
-    let scripted = env.scripted_action().is_some();
-    let scripted = scripted.then(|| {
-        let mut env = test_env(&config.env, seeds.derive(0, Purpose::Baseline, 1))?;
-        Ok::<f64, Error>(mean(&env::play_scripted(&mut *env, BASELINE)))
-    });
+    let baseline = Baseline::play(config, envs)?;
+    let atari = envs.is_atari().then_some(&config.env.atari);
     // The built-in games repeat no action and start without no-ops.
-    let atari = (!env::is_built_in(&config.env.game)).then_some(&config.env.atari);
+    let frame_skip = config.env.wrappers.frame_skip;
     Ok(Protocol {
         format: rem_run::FORMAT,
         rem_version: env!("CARGO_PKG_VERSION").into(),
@@ -44,9 +47,9 @@ pub fn protocol(
         threads,
         precision: config.precision.name().into(),
         game: config.env.game.clone(),
-        actions: env.actions().iter().map(|a| a.to_string()).collect(),
+        actions: envs.spaces()?.action.names().to_vec(),
         frame_size: config.env.frame_size,
-        frame_skip: atari.map_or(1, |a| a.frame_skip),
+        frame_skip: atari.map_or(frame_skip, |a| a.frame_skip),
         sticky_actions: atari.map_or(0.0, |a| a.sticky_actions),
         max_noops_train: atari.map_or(0, |a| a.max_noops.train),
         max_noops_test: atari.map_or(0, |a| a.max_noops.test),
@@ -64,10 +67,48 @@ pub fn protocol(
         pop_mode_measured: measured,
         perceptual_loss: perceptual_crc32.is_some(),
         perceptual_crc32,
-        random_player: mean(&random),
-        scripted_player: scripted.transpose()?,
-        baseline_episodes: random.len(),
+        random_player: mean(&baseline.random),
+        scripted_player: baseline.scripted,
+        baseline_episodes: baseline.random.len(),
+        collect_envs: config.collect.envs,
+        environment: envs.details()?,
+        data: None,
     })
+}
+
+/// The returns of policies that do not learn.
+#[derive(Default)]
+struct Baseline {
+    random: Vec<f32>,
+    scripted: Option<f64>,
+}
+
+impl Baseline {
+    fn play(config: &Config, envs: &EnvFactory) -> Result<Self> {
+        if !envs.can_play() {
+            return Ok(Self::default());
+        }
+        let budget = match envs.is_fast() {
+            true => BASELINE,
+            false => BASELINE_OF_OTHERS,
+        };
+        let seeds = Seeds::new(config.seed);
+        let make = |index| envs.make(EnvMode::Test, seeds.derive(0, Purpose::Baseline, index));
+        let mut env = make(0)?;
+        let mut rng = ChaCha8Rng::seed_from_u64(seeds.derive(0, Purpose::Baseline, 2));
+        let random = env::play_random(&mut *env, budget, &mut rng)?;
+        env.reset()?;
+        let scripted = env.scripted_action().is_some();
+        drop(env);
+        let scripted = scripted.then(|| {
+            let mut env = make(1)?;
+            Ok::<f64, Error>(mean(&env::play_scripted(&mut *env, budget)?))
+        });
+        Ok(Self {
+            random,
+            scripted: scripted.transpose()?,
+        })
+    }
 }
 
 /// The imagination mode in words.

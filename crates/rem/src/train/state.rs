@@ -1,4 +1,4 @@
-//! The state of a run: optimizers, environment and agent, restored from checkpoints or imported.
+//! The state of a run: optimizers, environments and agent, restored from checkpoints or imported.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,17 +7,19 @@ use burn::tensor::Device;
 
 use crate::config::{Config, EnvMode, OptimizerConfig};
 use crate::device;
-use crate::env::{self, Env};
+use crate::env::{EnvFactory, Spaces};
 use crate::error::{Error, Result};
 use crate::model::agent::Agent;
 use crate::model::weights::Arrays;
-use crate::run::RunDir;
 use crate::run::checkpoint::{self, Checkpoint, Manifest, Part};
+use crate::run::{RunDir, read_protocol};
 use crate::seeds::{Purpose, Seeds};
 use crate::train::optimizer::{AdamW, DecayGroup};
 
 use rem_run::layout;
 
+use super::collect::CollectEnv;
+use super::env_snapshots;
 use super::phase::Phase;
 
 /// The optimizers of the three components.
@@ -58,9 +60,24 @@ pub(super) fn config_crc32(config: &Config) -> u32 {
     crc32fast::hash(config.to_toml().as_bytes())
 }
 
-pub(super) fn training_env(config: &Config) -> Result<Box<dyn Env>> {
-    let seed = Seeds::new(config.seed).derive(0, Purpose::Environment, 0);
-    Ok(env::make(&config.env, EnvMode::Train, seed)?)
+/// The environments of a run's collection, and their spaces.
+pub(super) fn collect_envs(
+    config: &Config,
+    envs: &EnvFactory,
+) -> Result<(Vec<CollectEnv>, Spaces)> {
+    // Without collection there are only recorded episodes.
+    if !envs.can_play() || config.collect.epochs == 0 {
+        return Ok((Vec::new(), envs.spaces()?));
+    }
+    let make = |index| {
+        let seed = Seeds::new(config.seed).derive(0, Purpose::Environment, index);
+        Ok::<_, Error>(CollectEnv::new(envs.make(EnvMode::Train, seed)?))
+    };
+    let made: Vec<CollectEnv> = (0..config.collect.envs as u64)
+        .map(make)
+        .collect::<Result<_>>()?;
+    let spaces = made[0].env.spaces();
+    Ok((made, spaces))
 }
 
 /// An agent and its optimizers from the arrays of a checkpoint.
@@ -116,7 +133,7 @@ pub fn load_agent(
     device: Device,
 ) -> Result<(Agent, u32)> {
     let checkpoint = Checkpoint::read(run, epoch, config_crc32(config), Part::Weights)?;
-    let actions = training_env(config)?.actions().len();
+    let actions = action_names(run, config)?.len();
     let initialized = Agent::new(
         config,
         actions,
@@ -133,6 +150,22 @@ pub fn load_agent(
     Ok((agent, checkpoint.manifest.epoch))
 }
 
+/// The names of a run's actions, from its protocol. The environment need not exist. A run without a protocol is asked for
+/// them.
+///
+/// # Errors
+///
+/// If the run has no readable protocol, and its environment cannot be created.
+pub fn action_names(run: &Path, config: &Config) -> Result<Vec<String>> {
+    match read_protocol(run) {
+        Ok(protocol) => Ok(protocol.actions),
+        Err(_) => {
+            let spaces = EnvFactory::named(&config.env)?.spaces()?;
+            Ok(spaces.action.names().to_vec())
+        }
+    }
+}
+
 /// Makes a checkpoint from imported weights. Writes nothing.
 ///
 /// # Errors
@@ -140,12 +173,13 @@ pub fn load_agent(
 /// If names or shapes of the weights do not fit the config.
 pub fn checkpoint_from_weights(
     config: &Config,
+    envs: &EnvFactory,
     file: &Path,
     weights: [Arrays; 3],
 ) -> Result<Checkpoint> {
     let device = device::of(config)?;
-    let env = training_env(config)?;
-    let actions = env.actions().len();
+    let (mut collect_envs, spaces) = collect_envs(config, envs)?;
+    let actions = spaces.action.count();
     let initialized = Agent::new(
         config,
         actions,
@@ -163,7 +197,7 @@ pub fn checkpoint_from_weights(
     Ok(Checkpoint {
         manifest,
         arrays,
-        environment: env.snapshot(),
+        environment: env_snapshots::take(&mut collect_envs)?,
     })
 }
 

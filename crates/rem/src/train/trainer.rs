@@ -8,24 +8,23 @@ use std::time::Instant;
 
 use burn::tensor::Device;
 
+use super::collect::CollectEnv;
+use super::env_snapshots;
 use super::objective::ControllerObjective;
 use super::phase::{Diverged, Phase};
-use super::state::{
-    Optimizers, all_arrays, config_crc32, other_weights, restore, training_env, write_config,
-};
+use super::state::{Optimizers, all_arrays, config_crc32};
 use super::{Event, Listener};
 use crate::config::Config;
 use crate::data::batch::TokenSource;
 use crate::data::replay::{ChunkInfo, Replay, SegmentLosses};
-use crate::device;
-use crate::env::Env;
+use crate::env::{EnvFactory, Spaces};
 use crate::error::{Error, Result};
 use crate::model::agent::Agent;
 use crate::model::tokenizer::Tokenizer;
 use crate::model::tokenizer::lpips::Lpips;
 use crate::model::weights::{self, Array};
-use crate::run::checkpoint::{self, Checkpoint, Manifest, Part};
-use crate::run::metrics::{LogLengths, Metrics};
+use crate::run::checkpoint::{Checkpoint, Manifest};
+use crate::run::metrics::Metrics;
 use crate::run::{RunDir, Score, Scores};
 use crate::seeds::Seeds;
 use rem_run::layout;
@@ -34,7 +33,7 @@ use rem_run::layout;
 const MAX_ATTEMPTS: u32 = 3;
 
 /// The name of the segments' losses in a checkpoint's training state.
-const SEGMENT_LOSSES: &str = "segment_losses";
+pub(super) const SEGMENT_LOSSES: &str = "segment_losses";
 
 /// Trains an agent in a run directory. Between epochs its state equals the last checkpoint.
 pub struct Trainer {
@@ -45,7 +44,9 @@ pub struct Trainer {
     pub(super) agent: Agent,
     pub(super) optimizers: Optimizers,
     pub(super) objective: ControllerObjective,
-    pub(super) env: Box<dyn Env>,
+    pub(super) envs: EnvFactory,
+    pub(super) collect_envs: Vec<CollectEnv>,
+    pub(super) spaces: Spaces,
     pub(super) replay: Replay,
     pub(super) segment_losses: SegmentLosses,
     pub(super) chunks: Vec<ChunkInfo>,
@@ -53,108 +54,11 @@ pub struct Trainer {
     pub(super) scores: Vec<Score>,
     pub(super) lpips: Option<Lpips>,
     pub(super) epoch: u32,
+    /// What the listener is told when training starts.
+    pub(super) notes: Vec<String>,
 }
 
 impl Trainer {
-    /// Starts a new run: initializes the agent and writes the first checkpoint.
-    ///
-    /// # Errors
-    ///
-    /// If the device, the environment or the run directory cannot be used.
-    pub fn start(run: RunDir, config: Config, lpips: Option<Lpips>) -> Result<Self> {
-        let device = device::of(&config)?;
-        let env = training_env(&config)?;
-        let seeds = Seeds::new(config.seed);
-        let agent = Agent::new(
-            &config,
-            env.actions().len(),
-            &seeds,
-            &device.clone().autodiff(),
-        );
-        let mut trainer = Self {
-            optimizers: Optimizers::new(&config),
-            objective: ControllerObjective::new(&config.actor_critic, &agent.actor_critic),
-            agent,
-            replay: Replay::new(config.frame_bytes(), config.tokens_per_obs()),
-            segment_losses: SegmentLosses::default(),
-            metrics: Metrics::open(run.path(), LogLengths::default(), 0).map_err(Error::Logs)?,
-            chunks: Vec::new(),
-            scores: Vec::new(),
-            epoch: 0,
-            run,
-            config,
-            seeds,
-            device,
-            env,
-            lpips,
-        };
-        trainer.checkpoint()?;
-        write_config(&trainer.run, &trainer.config)?;
-        Ok(trainer)
-    }
-
-    /// Continues a run from its last checkpoint, or from that of `epoch`. A resumed run is bit-identical to
-    /// an uninterrupted one.
-    ///
-    /// # Errors
-    ///
-    /// If the checkpoint, the replay or the logs are damaged or do not fit the config. The run is then unchanged.
-    pub fn resume(
-        run: RunDir,
-        config: Config,
-        lpips: Option<Lpips>,
-        epoch: Option<u32>,
-    ) -> Result<Self> {
-        let checkpoint = Checkpoint::read(run.path(), epoch, config_crc32(&config), Part::All)?;
-        let device = device::of(&config)?;
-        let mut env = training_env(&config)?;
-        env.restore(&checkpoint.environment)?;
-        let seeds = Seeds::new(config.seed);
-        let initialized = Agent::new(
-            &config,
-            env.actions().len(),
-            &seeds,
-            &device.clone().autodiff(),
-        );
-        let (manifest, mut arrays) = (checkpoint.manifest, checkpoint.arrays);
-        let state = arrays.remove(layout::TRAINING_STATE).unwrap_or_default();
-        let other_weights = |reason| other_weights(run.path(), manifest.epoch, reason);
-        let (agent, optimizers) =
-            restore(initialized, arrays, &manifest, &config, &device).map_err(other_weights)?;
-        let mut objective = ControllerObjective::new(&config.actor_critic, &agent.actor_critic);
-        objective.restore(&state).map_err(other_weights)?;
-        let replay = Replay::load(
-            &run.path().join(layout::REPLAY),
-            &manifest.replay,
-            config.frame_bytes(),
-            config.tokens_per_obs(),
-        )?;
-        let segment_losses = (state.get(SEGMENT_LOSSES)).map_or_else(Vec::new, |a| a.data.clone());
-        let segment_losses =
-            SegmentLosses::restored(segment_losses, replay.steps()).map_err(other_weights)?;
-        // Delete only after everything was read and checked.
-        Metrics::check(run.path(), manifest.logs).map_err(Error::Logs)?;
-        checkpoint::remove_after(run.path(), manifest.epoch)?;
-        Ok(Self {
-            metrics: Metrics::open(run.path(), manifest.logs, manifest.epoch)
-                .map_err(Error::Logs)?,
-            chunks: manifest.replay,
-            scores: manifest.scores,
-            epoch: manifest.epoch,
-            agent,
-            optimizers,
-            objective,
-            replay,
-            segment_losses,
-            run,
-            config,
-            seeds,
-            device,
-            env,
-            lpips,
-        })
-    }
-
     /// Number of finished epochs.
     pub fn epoch(&self) -> u32 {
         self.epoch
@@ -176,6 +80,9 @@ impl Trainer {
     ///
     /// If an epoch diverges three times, or a file cannot be written.
     pub fn train(mut self, listener: Listener) -> Result<Scores> {
+        for note in std::mem::take(&mut self.notes) {
+            listener(Event::Note(&note));
+        }
         let mut failures: Vec<String> = Vec::new();
         while self.epoch < self.config.train.epochs {
             let diverged = match self.run_epoch(listener) {
@@ -200,7 +107,14 @@ impl Trainer {
             );
             listener(Event::Note(&text));
             failures.push(text);
-            self = Self::resume(self.run, self.config, self.lpips, Some(self.epoch))?;
+            self.collect_envs.clear();
+            self = Self::resume(
+                self.run,
+                self.config,
+                self.envs,
+                self.lpips,
+                Some(self.epoch),
+            )?;
             self.seeds.attempt = attempts;
             // The log was truncated to the checkpoint: repeat the notes of all attempts.
             for text in &failures {
@@ -216,7 +130,7 @@ impl Trainer {
         let started = Instant::now();
         listener(Event::Epoch);
         let steps_before = self.replay.steps();
-        if epoch <= self.config.collect.epochs {
+        if epoch <= self.config.collect.epochs && !self.collect_envs.is_empty() {
             self.collect(epoch, listener)?;
         }
         for phase in Phase::ALL {
@@ -250,6 +164,9 @@ impl Trainer {
     }
 
     fn evaluates(&self, epoch: u32) -> bool {
+        if !self.envs.can_play() {
+            return false;
+        }
         let every = self.config.evaluate.every;
         self.is_final(epoch) || (every > 0 && epoch.is_multiple_of(every))
     }
@@ -317,7 +234,7 @@ impl Trainer {
         Ok(())
     }
 
-    fn checkpoint(&mut self) -> Result<()> {
+    pub(super) fn checkpoint(&mut self) -> Result<()> {
         let mut manifest = Manifest::new(self.epoch, config_crc32(&self.config));
         manifest.replay = self.chunks.clone();
         manifest.scores = self.scores.clone();
@@ -331,7 +248,7 @@ impl Trainer {
         if !state.is_empty() {
             arrays.insert(layout::TRAINING_STATE.into(), state);
         }
-        let environment = self.env.snapshot();
+        let environment = env_snapshots::take(&mut self.collect_envs)?;
         Checkpoint {
             manifest,
             arrays,

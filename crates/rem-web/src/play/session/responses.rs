@@ -162,7 +162,9 @@ impl Session<'_> {
                 ("gif", bytes)
             }
         };
-        let name = format!("{}-{}-steps.{extension}", config.env.game, episode.steps());
+        // Names such as `gym:ALE/Breakout-v5` are no file names.
+        let game = config.env.game.replace([':', '/', '\\'], "-");
+        let name = format!("{game}-{}-steps.{extension}", episode.steps());
         let header = json!({"type": "file", "name": name, "steps": episode.steps()});
         Ok(message::encode(&header, &bytes))
     }

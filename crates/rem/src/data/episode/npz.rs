@@ -15,15 +15,15 @@ const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
 
 /// An array.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Npy {
+pub(crate) struct Npy {
     /// NumPy's element type, such as `|u1`.
     descr: String,
-    pub(super) shape: Vec<usize>,
-    pub(super) bytes: Vec<u8>,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Npy {
-    pub(super) fn new(descr: &str, shape: Vec<usize>, bytes: Vec<u8>) -> Self {
+    pub(crate) fn new(descr: &str, shape: Vec<usize>, bytes: Vec<u8>) -> Self {
         Self {
             descr: descr.into(),
             shape,
@@ -31,7 +31,7 @@ impl Npy {
         }
     }
 
-    pub(super) fn bytes(shape: Vec<usize>, bytes: Vec<u8>) -> Self {
+    pub(crate) fn bytes(shape: Vec<usize>, bytes: Vec<u8>) -> Self {
         Self::new("|u1", shape, bytes)
     }
 
@@ -43,7 +43,7 @@ impl Npy {
         )
     }
 
-    pub(super) fn texts(texts: &[String]) -> Self {
+    pub(crate) fn texts(texts: &[String]) -> Self {
         let width = texts.iter().map(String::len).max().unwrap_or(0).max(1);
         let bytes = texts.iter().flat_map(|text| padded(text, width)).collect();
         Self::new(&format!("|S{width}"), vec![texts.len()], bytes)
@@ -66,6 +66,33 @@ impl Npy {
         file
     }
 
+    /// The elements, if they are numbers or booleans.
+    fn numbers(&self) -> Option<Vec<f64>> {
+        let bytes = &self.bytes[..];
+        macro_rules! numbers {
+            ($type:ty) => {{
+                let (values, _) = bytes.as_chunks::<{ size_of::<$type>() }>();
+                values
+                    .iter()
+                    .map(|v| <$type>::from_le_bytes(*v) as f64)
+                    .collect()
+            }};
+        }
+        Some(match &self.descr[..] {
+            "|u1" | "|b1" => numbers!(u8),
+            "|i1" => numbers!(i8),
+            "<u2" => numbers!(u16),
+            "<i2" => numbers!(i16),
+            "<u4" => numbers!(u32),
+            "<i4" => numbers!(i32),
+            "<u8" => numbers!(u64),
+            "<i8" => numbers!(i64),
+            "<f4" => numbers!(f32),
+            "<f8" => numbers!(f64),
+            _ => return None,
+        })
+    }
+
     fn from_file(file: &[u8]) -> Option<Self> {
         let (length, rest) = file.strip_prefix(MAGIC)?.split_first_chunk::<2>()?;
         let (header, bytes) = rest.split_at_checked(u16::from_le_bytes(*length).into())?;
@@ -84,6 +111,28 @@ impl Npy {
     }
 }
 
+/// Images of one size.
+pub(crate) struct Images {
+    pub(crate) height: usize,
+    pub(crate) width: usize,
+    pub(crate) channels: usize,
+    bytes: Vec<u8>,
+}
+
+impl Images {
+    fn size(&self) -> usize {
+        self.height * self.width * self.channels
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.bytes.len() / self.size()
+    }
+
+    pub(crate) fn get(&self, image: usize) -> &[u8] {
+        &self.bytes[image * self.size()..][..self.size()]
+    }
+}
+
 fn padded(text: &str, width: usize) -> Vec<u8> {
     let mut bytes = text.as_bytes().to_vec();
     bytes.resize(width, 0);
@@ -91,7 +140,7 @@ fn padded(text: &str, width: usize) -> Vec<u8> {
 }
 
 /// The bytes of an archive.
-pub(super) fn write(arrays: &[(&str, Npy)]) -> Vec<u8> {
+pub(crate) fn write(arrays: &[(&str, Npy)]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     // Without a modification time, so that equal episodes give equal files.
     let options = SimpleFileOptions::default().last_modified_time(zip::DateTime::default());
@@ -105,10 +154,10 @@ pub(super) fn write(arrays: &[(&str, Npy)]) -> Vec<u8> {
 }
 
 /// An archive to read arrays from.
-pub(super) struct Npz<'a>(ZipArchive<Cursor<&'a [u8]>>);
+pub(crate) struct Npz<'a>(ZipArchive<Cursor<&'a [u8]>>);
 
 impl<'a> Npz<'a> {
-    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, String> {
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, String> {
         let archive = ZipArchive::new(Cursor::new(bytes));
         archive
             .map(Self)
@@ -133,8 +182,68 @@ impl<'a> Npz<'a> {
         }
     }
 
+    /// The first array with one of these names.
+    fn first(&mut self, names: &[&str]) -> Option<(String, Npy)> {
+        let found = names
+            .iter()
+            .find_map(|name| Some((*name, self.array(name).ok()?)));
+        found.map(|(name, array)| (name.to_owned(), array))
+    }
+
+    /// The values of the first array with one of these names; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it is not a list of numbers or booleans.
+    pub(crate) fn numbers(&mut self, names: &[&str]) -> Result<Option<Vec<f64>>, String> {
+        let Some((name, array)) = self.first(names) else {
+            return Ok(None);
+        };
+        let ([_] | [_, 1]) = array.shape[..] else {
+            return Err(format!(
+                "`{name}` has the shape {:?}, not that of a list",
+                array.shape
+            ));
+        };
+        let values = array.numbers();
+        values
+            .map(Some)
+            .ok_or_else(|| format!("`{name}` is of type {}", array.descr))
+    }
+
+    /// The images of the first array with one of these names.
+    ///
+    /// # Errors
+    /// If there is none, or it does not hold images.
+    pub(crate) fn images(&mut self, names: &[&str]) -> Result<Images, String> {
+        let found = self.first(names);
+        let (name, array) =
+            found.ok_or_else(|| format!("no array is named `{}`", names.join("`, `")))?;
+        if array.descr != "|u1" {
+            return Err(format!("`{name}` is of type {}, not |u1", array.descr));
+        }
+        let (height, width, channels) = match array.shape[..] {
+            [_, height, width] => (height, width, 1),
+            [_, height, width, channels @ (1 | 3)] => (height, width, channels),
+            _ => {
+                return Err(format!(
+                    "`{name}` has the shape {:?}, not [n, height, width] or [n, height, width, 1 or 3]",
+                    array.shape
+                ));
+            }
+        };
+        if array.bytes.is_empty() {
+            return Err("the episode has no frames".into());
+        }
+        Ok(Images {
+            height,
+            width,
+            channels,
+            bytes: array.bytes,
+        })
+    }
+
     /// The strings of the array `name`.
-    pub(super) fn texts(&mut self, name: &str) -> Result<Vec<String>, String> {
+    pub(crate) fn texts(&mut self, name: &str) -> Result<Vec<String>, String> {
         let array = self.array(name)?;
         let width = array.descr.strip_prefix("|S").and_then(|n| n.parse().ok());
         let width: usize = width

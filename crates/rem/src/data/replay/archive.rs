@@ -8,24 +8,25 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::chunks::{ChunkInfo, Header, header_bytes, is_plain_name, outcome_from_byte};
+use super::StepId;
+use super::chunks::{ChunkInfo, is_plain_name, outcome_from_byte};
+use super::episodes::Episodes;
 use super::error::{ReplayError, io_error};
+use super::header::{Header, header_bytes};
 use crate::env::Outcome;
 
 /// The steps of consecutive chunks, without their frames.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Archive {
     chunks: Vec<Chunk>,
     actions: Vec<u8>,
     rewards: Vec<f32>,
     outcomes: Vec<Outcome>,
-    /// Position of the first step of each episode.
-    starts: Vec<usize>,
+    split: Episodes,
     /// Why the remaining chunks were left out, if they were.
     pub problem: Option<String>,
 }
 
-#[derive(Debug)]
 struct Chunk {
     path: PathBuf,
     header: Header,
@@ -139,13 +140,21 @@ impl Archive {
         };
         let outcomes = outcomes.iter().enumerate().map(outcome);
         let outcomes: Vec<Outcome> = outcomes.collect::<Result<_, _>>()?;
-        for (outcome, reward) in outcomes.into_iter().zip(rewards.as_chunks::<4>().0) {
-            if self.outcomes.last() != Some(&Outcome::Running) {
-                self.starts.push(self.outcomes.len());
+        let first = self.steps();
+        for (run, steps) in &header.runs {
+            if run.new_episode {
+                self.split.abandon(run.stream);
             }
-            self.outcomes.push(outcome);
-            self.rewards.push(f32::from_le_bytes(*reward));
+            let start = run.start as usize;
+            for position in start..start + *steps as usize {
+                let outcome = outcomes[position - first];
+                self.split.push(run.stream, position as u32, outcome);
+            }
         }
+        self.outcomes.extend(outcomes);
+        let rewards = rewards.as_chunks::<4>().0.iter();
+        self.rewards
+            .extend(rewards.map(|reward| f32::from_le_bytes(*reward)));
         self.actions.extend(actions);
         self.chunks.push(Chunk {
             path,
@@ -162,7 +171,7 @@ impl Archive {
 
     /// Number of episodes, including the open one.
     pub fn episodes(&self) -> usize {
-        self.starts.len()
+        self.split.count()
     }
 
     /// Height and width of the frames in pixels; `None` if there are no frames or they are not square.
@@ -172,21 +181,27 @@ impl Archive {
         (size > 0 && size * size * 3 == bytes).then_some(size)
     }
 
-    fn range(&self, number: usize) -> Option<Range<usize>> {
-        let start = *self.starts.get(number)?;
-        let end = self.starts.get(number + 1).copied();
-        Some(start..end.unwrap_or(self.steps()))
+    /// The positions of an episode's steps; `None` if there is no such episode.
+    fn positions(&self, number: usize) -> Option<Vec<usize>> {
+        let episode = u32::try_from(number).ok()?;
+        let steps = (number < self.episodes()).then(|| self.split.steps(episode))?;
+        let position = |index| self.split.position(StepId { episode, index });
+        Some((0..steps as u32).map(position).collect())
     }
 
     /// The summary of an episode; `None` if there is no such episode.
     pub fn info(&self, number: usize) -> Option<EpisodeInfo> {
-        let range = self.range(number)?;
+        let positions = self.positions(number)?;
+        let (first, last) = (*positions.first()?, *positions.last()?);
         Some(EpisodeInfo {
             number,
-            epoch: self.chunk_of(range.start).epoch,
-            steps: range.len(),
-            total_reward: self.rewards[range.clone()].iter().sum(),
-            outcome: self.outcomes[range.end - 1],
+            epoch: self.chunk_of(first).epoch,
+            steps: positions.len(),
+            total_reward: positions.iter().map(|step| self.rewards[*step]).sum(),
+            outcome: match self.outcomes[last] {
+                Outcome::Running if !self.split.is_open(number as u32) => Outcome::Truncated,
+                outcome => outcome,
+            },
         })
     }
 
@@ -204,19 +219,17 @@ impl Archive {
         number: usize,
         steps: Range<usize>,
     ) -> Result<Option<EpisodeSteps>, ReplayError> {
-        let Some(all) = self.range(number) else {
+        let Some(all) = self.positions(number) else {
             return Ok(None);
         };
-        let clamp = |step: usize| all.start + step.min(all.len());
-        let range = clamp(steps.start)..clamp(steps.end.max(steps.start));
+        let clamp = |step: usize| step.min(all.len());
+        let range = &all[clamp(steps.start)..clamp(steps.end.max(steps.start))];
+        let frames = range.iter().map(|step| self.frame(*step));
         Ok(Some(EpisodeSteps {
-            frames: range
-                .clone()
-                .map(|step| self.frame(step))
-                .collect::<Result<_, _>>()?,
-            actions: self.actions[range.clone()].to_vec(),
-            rewards: self.rewards[range.clone()].to_vec(),
-            outcomes: self.outcomes[range].to_vec(),
+            frames: frames.collect::<Result<_, _>>()?,
+            actions: range.iter().map(|step| self.actions[*step]).collect(),
+            rewards: range.iter().map(|step| self.rewards[*step]).collect(),
+            outcomes: range.iter().map(|step| self.outcomes[*step]).collect(),
         }))
     }
 

@@ -13,6 +13,14 @@
 //! | 4 n | rewards, f32 |
 //! | n | outcomes, u8: 0 running, 1 terminated, 2 truncated |
 //! | n * `frame_bytes` | frames |
+//!
+//! The steps of such a chunk continue each other. A chunk with steps of several environments, or with a new episode after an
+//! open one, begins with `REMREPL2`, and has after `n`:
+//!
+//! | bytes | content |
+//! | --- | --- |
+//! | 8 | number of runs of consecutive steps, u64 |
+//! | 24 per run | its stream, whether it starts a new episode (0 or 1), and its steps, u64 each |
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
@@ -22,12 +30,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Replay;
 use super::error::{ReplayError, io_error};
+use super::header::{Header, header_bytes, known_magic};
 use crate::env::Outcome;
-
-const MAGIC: [u8; 8] = *b"REMREPL1";
-const HEADER_BYTES: u64 = 32;
-/// Bytes of a step without its frame: action, reward and outcome.
-pub(crate) const STEP_BYTES_BESIDES_FRAME: u64 = 6;
 
 /// A chunk file, as a checkpoint lists it.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -95,10 +99,13 @@ impl Replay {
     /// Writes and syncs a chunk file; returns its length and checksum.
     fn write_steps(&self, path: &Path, from_step: usize) -> io::Result<(u64, u32)> {
         let mut out = CrcWriter::new(BufWriter::with_capacity(1 << 18, File::create(path)?));
-        out.write_all(&MAGIC)?;
-        out.write_all(&(self.frames.frame_bytes() as u64).to_le_bytes())?;
-        out.write_all(&(from_step as u64).to_le_bytes())?;
-        out.write_all(&((self.steps() - from_step) as u64).to_le_bytes())?;
+        let header = Header {
+            frame_bytes: self.frames.frame_bytes() as u64,
+            first_step: from_step as u64,
+            steps: (self.steps() - from_step) as u64,
+            runs: self.episodes.runs_since(from_step, self.steps()),
+        };
+        out.write_all(&header.to_bytes())?;
         out.write_all(&self.actions[from_step..])?;
         for reward in &self.rewards[from_step..] {
             out.write_all(&reward.to_le_bytes())?;
@@ -135,14 +142,15 @@ impl Replay {
                 ErrorKind::NotFound => ReplayError::Missing { path: path.clone() },
                 _ => io_error("open", &path)(source),
             })?;
-            verify(&mut file, &path, chunk, &replay)?;
-            replay.push_chunk(file, &path, chunk.steps as usize)?;
+            let header = verify(&mut file, &path, chunk, &replay)?;
+            replay.push_chunk(file, &path, &header)?;
         }
         Ok(replay)
     }
 
     /// Pushes the steps of a verified chunk. Buffers one frame at a time.
-    fn push_chunk(&mut self, file: File, path: &Path, steps: usize) -> Result<(), ReplayError> {
+    fn push_chunk(&mut self, file: File, path: &Path, header: &Header) -> Result<(), ReplayError> {
+        let steps = header.steps as usize;
         let mut input = BufReader::with_capacity(1 << 18, file);
         input.rewind().map_err(io_error("read", path))?;
         let mut read = |bytes: &mut [u8]| input.read_exact(bytes).map_err(io_error("read", path));
@@ -155,11 +163,13 @@ impl Replay {
         let mut actions = vec![0; steps];
         let mut rewards = vec![0; 4 * steps];
         let mut outcomes = vec![0; steps];
-        read(&mut [0; HEADER_BYTES as usize])?;
+        read(&mut vec![0; header.bytes() as usize])?;
         read(&mut actions)?;
         read(&mut rewards)?;
         read(&mut outcomes)?;
 
+        let mut runs = header.runs.iter().peekable();
+        let (mut stream, first) = (0, self.steps());
         let mut frame = vec![0; self.frames.frame_bytes()];
         for (step, reward) in rewards.as_chunks::<4>().0.iter().enumerate() {
             let reward = f32::from_le_bytes(*reward);
@@ -169,52 +179,16 @@ impl Replay {
             let outcome =
                 outcome_from_byte(outcomes[step]).ok_or_else(|| impossible("outcome", step))?;
             read(&mut frame)?;
-            self.push(&frame, actions[step], reward, outcome);
+            if let Some((run, _)) = runs.next_if(|(run, _)| run.start as usize == first + step) {
+                stream = run.stream;
+                if run.new_episode {
+                    self.abandon_episode(stream);
+                }
+            }
+            self.push_to(stream, &frame, actions[step], reward, outcome);
         }
         Ok(())
     }
-}
-
-/// The header of a chunk file.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Header {
-    pub(super) frame_bytes: u64,
-    pub(super) first_step: u64,
-    pub(super) steps: u64,
-}
-
-impl Header {
-    pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
-        if bytes.len() as u64 != HEADER_BYTES || !bytes.starts_with(&MAGIC) {
-            return None;
-        }
-        let fields = bytes.as_chunks::<8>().0;
-        let [frame_bytes, first_step, steps] =
-            [1, 2, 3].map(|field| u64::from_le_bytes(fields[field]));
-        Some(Self {
-            frame_bytes,
-            first_step,
-            steps,
-        })
-    }
-
-    /// The length of the whole file.
-    pub(super) fn file_bytes(&self) -> u64 {
-        let step = STEP_BYTES_BESIDES_FRAME.saturating_add(self.frame_bytes);
-        self.steps.saturating_mul(step).saturating_add(HEADER_BYTES)
-    }
-
-    /// The offset of the first frame in the file.
-    pub(super) fn frames_at(&self) -> u64 {
-        HEADER_BYTES + self.steps * STEP_BYTES_BESIDES_FRAME
-    }
-}
-
-/// The bytes of the header, or fewer if the file is shorter.
-pub(super) fn header_bytes(file: &mut File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(HEADER_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 /// Checks that the file is the chunk that `chunk` describes, and the next one of this replay.
@@ -223,14 +197,14 @@ fn verify(
     path: &Path,
     chunk: &ChunkInfo,
     replay: &Replay,
-) -> Result<(), ReplayError> {
+) -> Result<Header, ReplayError> {
     let path = || path.to_owned();
     let frame_bytes = replay.frames.frame_bytes() as u64;
     let found = file.metadata().map_err(io_error("read", &path()))?.len();
     let bytes = header_bytes(file).map_err(io_error("read", &path()))?;
 
     // The kind of file comes first: the length of another kind of file is irrelevant.
-    if !bytes.starts_with(&MAGIC[..bytes.len().min(MAGIC.len())]) {
+    if !known_magic(&bytes) {
         return Err(ReplayError::Foreign { path: path() });
     }
     let header = Header::parse(&bytes).filter(|_| found == chunk.bytes);
@@ -277,7 +251,7 @@ fn verify(
         .and_then(|()| io::copy(file, &mut sum))
         .map_err(io_error("read", &path()))?;
     match sum.crc.finalize() {
-        crc32 if crc32 == chunk.crc32 => Ok(()),
+        crc32 if crc32 == chunk.crc32 => Ok(header),
         crc32 => Err(ReplayError::Checksum {
             path: path(),
             found: crc32,

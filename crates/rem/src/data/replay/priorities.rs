@@ -2,7 +2,7 @@
 
 use rand::{Rng, RngExt};
 
-use super::{Replay, Segment};
+use super::{Replay, Segment, StepId};
 
 /// The loss of segments that have not been sampled yet, above any loss of a trained world model.
 const NEW_SEGMENT_LOSS: f32 = 10.0;
@@ -32,8 +32,11 @@ impl SegmentLosses {
         assert_eq!(segments.len(), losses.len());
         self.losses.resize(replay.steps(), NEW_SEGMENT_LOSS);
         for (segment, loss) in segments.iter().zip(losses) {
-            let first = replay.episode_starts[segment.episode as usize] as i64;
-            self.losses[(first + segment.start) as usize] = *loss;
+            let first = StepId {
+                episode: segment.episode,
+                index: segment.start as u32,
+            };
+            self.losses[replay.position(first)] = *loss;
         }
     }
 
@@ -62,29 +65,31 @@ impl Replay {
             (1..=length).contains(&min_real),
             "min_real {min_real} is outside 1..={length}"
         );
-        let starts: Vec<usize> = (0..self.episodes() as u32)
+        let starts: Vec<StepId> = (0..self.episodes() as u32)
             .flat_map(|episode| {
-                let first = self.episode_starts[episode as usize] as usize;
                 let valid = (self.episode_steps(episode) + 1).saturating_sub(min_real);
-                first..first + valid
+                (0..valid as u32).map(move |index| StepId { episode, index })
             })
             .collect();
-        let highest = (starts.iter().map(|start| losses.at(*start))).reduce(f32::max)?;
+        let last_losses: Vec<f32> = (starts.iter())
+            .map(|start| losses.at(self.position(*start)))
+            .collect();
+        let highest = last_losses.iter().copied().reduce(f32::max)?;
         // cumulative[i]: sum of the weights of the starts 0..=i.
         let mut total = 0.0;
-        let cumulative: Vec<f64> = (starts.iter())
-            .map(|start| {
-                total += f64::from(losses.at(*start) - highest).exp();
+        let cumulative: Vec<f64> = (last_losses.iter())
+            .map(|loss| {
+                total += f64::from(loss - highest).exp();
                 total
             })
             .collect();
         let draw = |_| {
             let point = rng.random::<f64>() * total;
             let drawn = cumulative.partition_point(|up_to| *up_to <= point);
-            let id = self.id(starts[drawn.min(starts.len() - 1)] as u32);
+            let first = starts[drawn.min(starts.len() - 1)];
             Segment {
-                episode: id.episode,
-                start: i64::from(id.index),
+                episode: first.episode,
+                start: i64::from(first.index),
                 length: length as u32,
             }
         };

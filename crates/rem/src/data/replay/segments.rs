@@ -79,8 +79,7 @@ impl Replay {
         min_real: usize,
     ) -> Vec<Segment> {
         let new_steps = |episode: u32| {
-            let start = self.episode_starts[episode as usize] as usize;
-            first.saturating_sub(start)..self.episode_steps(episode)
+            self.episodes.first_step_since(episode, first)..self.episode_steps(episode)
         };
         (0..self.episodes() as u32)
             .flat_map(|episode| {

@@ -8,7 +8,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::env::snapshot::{invalid, pack, unpack};
-use crate::env::{Env, EnvError, Outcome, Step};
+use crate::env::{
+    Action, ActionSpace, Env, EnvError, Observation, ObservationSpace, Outcome, Spaces, Step,
+};
 
 /// Rows and columns of a board.
 pub(crate) const CELLS: usize = 8;
@@ -102,61 +104,56 @@ impl<R: Rules> BoardGame<R> {
         };
         Self { size, state }
     }
+
+    /// The current state as an image.
+    fn render(&self) -> Observation {
+        let mut canvas = Canvas::new(self.size);
+        self.state.game.draw(&mut canvas);
+        canvas.pixels.into()
+    }
 }
 
 impl<R: Rules> Env for BoardGame<R> {
-    fn actions(&self) -> &'static [&'static str] {
-        R::ACTIONS
+    fn spaces(&self) -> Spaces {
+        Spaces {
+            observation: ObservationSpace::rgb(self.size, self.size),
+            action: ActionSpace::named(R::ACTIONS.iter().copied()),
+        }
     }
 
-    fn frame_size(&self) -> usize {
-        self.size
-    }
-
-    fn reset(&mut self) -> Vec<u8> {
+    fn reset(&mut self) -> Result<Observation, EnvError> {
         self.state.game = R::initial(&mut self.state.rng);
         self.state.over = false;
-        self.render()
+        Ok(self.render())
     }
 
-    fn step(&mut self, action: usize) -> Step {
+    fn step(&mut self, action: &Action) -> Result<Step, EnvError> {
+        let action = action.index();
         assert!(action < R::ACTIONS.len(), "no action {action}");
         assert!(!self.state.over, "the episode is over: reset first");
         let state = &mut self.state;
         let (reward, over) = state.game.step(action, &mut state.rng);
         state.over = over;
-        let outcome = if over {
-            Outcome::Terminated
-        } else {
-            Outcome::Running
-        };
-        let frame = self.render();
-        Step {
-            frame,
+        Ok(Step::new(
+            self.render(),
             reward,
-            outcome,
-        }
+            Outcome::terminated_if(over),
+        ))
     }
 
     fn lives(&self) -> u32 {
         self.state.game.lives()
     }
 
-    fn scripted_action(&self) -> Option<usize> {
-        Some(self.state.game.scripted_action())
+    fn scripted_action(&self) -> Option<Action> {
+        Some(self.state.game.scripted_action().into())
     }
 
-    fn render(&self) -> Vec<u8> {
-        let mut canvas = Canvas::new(self.size);
-        self.state.game.draw(&mut canvas);
-        canvas.pixels
+    fn snapshot(&mut self) -> Result<Option<Vec<u8>>, EnvError> {
+        Ok(Some(pack(R::NAME, &self.state, &[])))
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        pack(R::NAME, &self.state, &[])
-    }
-
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), EnvError> {
+    fn restore(&mut self, snapshot: &[u8]) -> Result<Observation, EnvError> {
         let (state, rest): (State<R>, _) = unpack(R::NAME, snapshot)?;
         if !rest.is_empty() {
             let reason = format!("{} extra bytes after `{}`", rest.len(), R::NAME);
@@ -172,6 +169,6 @@ impl<R: Rules> Env for BoardGame<R> {
             return Err(invalid(reason));
         }
         self.state = state;
-        Ok(())
+        Ok(self.render())
     }
 }

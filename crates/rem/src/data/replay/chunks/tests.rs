@@ -3,7 +3,8 @@ use super::*;
 use crate::data::replay::StepId;
 
 fn assert_same(a: &Replay, b: &Replay) {
-    assert_eq!(a.episode_starts, b.episode_starts);
+    assert_eq!((a.steps(), a.episodes()), (b.steps(), b.episodes()));
+    assert!((0..a.steps() as u32).all(|position| a.id(position) == b.id(position)));
     assert_eq!(a.actions, b.actions);
     assert_eq!(a.rewards, b.rewards);
     assert!(a.outcomes == b.outcomes);
@@ -76,6 +77,94 @@ fn chunks_of_several_epochs_load_as_the_same_replay() {
             index: 4
         }),
         [4, 4, 7]
+    );
+}
+
+#[test]
+fn chunks_of_several_streams_load_as_the_same_replay() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut replay = Replay::new(3, 2);
+    let mut chunks = Vec::new();
+    for epoch in 0..5u8 {
+        let written = replay.steps();
+        if epoch == 3 {
+            // As after a resume with an environment that cannot be restored.
+            replay.abandon_episode(1);
+        }
+        for stream in 0..3u8 {
+            for step in 0..4u8 {
+                let outcome = match (stream, epoch, step) {
+                    (0, 1, 2) => Outcome::Terminated,
+                    (2, 2, 3) => Outcome::Truncated,
+                    _ => Outcome::Running,
+                };
+                let stream = u32::from(stream);
+                replay.push_to(stream, &[epoch, stream as u8, step], step, 0.5, outcome);
+            }
+        }
+        let name = format!("epoch-{:06}.chunk", epoch + 1);
+        chunks.extend(replay.write_chunk(dir.path(), written, &name).unwrap());
+        let bytes = fs::read(dir.path().join(&name)).unwrap();
+        assert_eq!(&bytes[..8], b"REMREPL2");
+
+        let loaded = Replay::load(dir.path(), &chunks, 3, 2).unwrap();
+        assert_same(&loaded, &replay);
+        for stream in 0..4 {
+            assert_eq!(loaded.open_episode(stream), replay.open_episode(stream));
+        }
+        replay = loaded;
+    }
+    // One end in each of the streams 0 and 2, and the abandoned episode of stream 1.
+    assert_eq!(replay.episodes(), 6);
+    let archive = super::super::archive::Archive::open(dir.path());
+    assert_eq!(archive.problem, None);
+    let listed: Vec<_> = archive
+        .list()
+        .map(|e| (e.epoch, e.steps, e.outcome))
+        .collect();
+    let (running, over) = (Outcome::Running, Outcome::Truncated);
+    let expected = [
+        (1, 7, Outcome::Terminated),
+        (1, 12, over),
+        (1, 12, over),
+        (2, 13, running),
+        (4, 8, running),
+        (4, 8, running),
+    ];
+    assert_eq!(listed, expected);
+    let read = archive.read(3, 0..2).unwrap().unwrap();
+    assert_eq!(read.frames, [[1, 0, 3], [2, 0, 0]]);
+}
+
+#[test]
+fn damaged_runs_are_errors() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut replay = Replay::new(3, 2);
+    for stream in [0, 1, 0] {
+        replay.push_to(stream, &[0; 3], 0, 0.0, Outcome::Running);
+    }
+    let chunk = replay
+        .write_chunk(dir.path(), 0, "a.chunk")
+        .unwrap()
+        .unwrap();
+    // The number of runs, the second stream, its flag, and the steps of the last run.
+    for (at, value) in [(32, 9), (32, 255), (64, u8::MAX), (72, 2), (104, 7)] {
+        let mut forged = chunk.clone();
+        let path = dir.path().join("a.chunk");
+        let good = fs::read(&path).unwrap();
+        forge(&dir, &mut forged, |bytes| {
+            bytes[at] = value;
+            bytes[at + 3] = value;
+        });
+        assert!(
+            matches!(load_error(&dir, &[forged]), ReplayError::Length { .. }),
+            "{at}"
+        );
+        fs::write(path, good).unwrap();
+    }
+    assert_eq!(
+        Replay::load(dir.path(), &[chunk], 3, 2).unwrap().episodes(),
+        2
     );
 }
 

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Env, EnvError, Outcome, Step, pack, unpack};
+use crate::env::snapshot::{pack, unpack};
+use crate::env::{Action, Env, EnvError, Observation, Outcome, Spaces, Step};
 
 const LAYER: &str = "life_loss";
 
@@ -33,31 +34,30 @@ impl<E: Env> LifeLoss<E> {
 }
 
 impl<E: Env> Env for LifeLoss<E> {
-    fn actions(&self) -> &[&'static str] {
-        self.inner.actions()
+    fn spaces(&self) -> Spaces {
+        self.inner.spaces()
     }
 
-    fn frame_size(&self) -> usize {
-        self.inner.frame_size()
-    }
-
-    fn reset(&mut self) -> Vec<u8> {
-        let resumed = (self.progress == Progress::LifeLost).then(|| self.inner.step(0));
+    fn reset(&mut self) -> Result<Observation, EnvError> {
+        let resumed = match self.progress {
+            Progress::LifeLost => Some(self.inner.step(&Action::Discrete(0))?),
+            Progress::Playing | Progress::GameOver => None,
+        };
         self.progress = Progress::Playing;
         match resumed {
-            Some(step) if step.outcome == Outcome::Running => step.frame,
+            Some(step) if step.outcome == Outcome::Running => Ok(step.observation),
             // The game is over, or the no-op was its last step.
             _ => self.inner.reset(),
         }
     }
 
-    fn step(&mut self, action: usize) -> Step {
+    fn step(&mut self, action: &Action) -> Result<Step, EnvError> {
         assert!(
             self.progress == Progress::Playing,
             "the episode is over: reset first"
         );
         let lives = self.inner.lives();
-        let mut step = self.inner.step(action);
+        let mut step = self.inner.step(action)?;
         // Some Atari games count down to 0 some frames before they are over.
         let left = self.inner.lives();
         let life_lost = left < lives && (left > 0 || step.outcome != Outcome::Running);
@@ -70,38 +70,36 @@ impl<E: Env> Env for LifeLoss<E> {
         if life_lost {
             step.outcome = Outcome::Terminated;
         }
-        step
+        Ok(step)
     }
 
     fn lives(&self) -> u32 {
         self.inner.lives()
     }
 
-    fn scripted_action(&self) -> Option<usize> {
+    fn scripted_action(&self) -> Option<Action> {
         self.inner.scripted_action()
     }
 
-    fn render(&self) -> Vec<u8> {
-        self.inner.render()
+    fn snapshot(&mut self) -> Result<Option<Vec<u8>>, EnvError> {
+        let inner = self.inner.snapshot()?;
+        Ok(inner.map(|inner| pack(LAYER, &self.progress, &inner)))
     }
 
-    fn snapshot(&self) -> Vec<u8> {
-        pack(LAYER, &self.progress, &self.inner.snapshot())
-    }
-
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), EnvError> {
+    fn restore(&mut self, snapshot: &[u8]) -> Result<Observation, EnvError> {
         let (progress, inner) = unpack(LAYER, snapshot)?;
-        self.inner.restore(inner)?;
+        let observation = self.inner.restore(inner)?;
         self.progress = progress;
-        Ok(())
+        Ok(observation)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::TimeLimit;
-    use super::super::games::{canvas::BoardGame, paddle::Paddle};
     use super::*;
+    use crate::env::TimeLimit;
+    use crate::env::games::{canvas::BoardGame, paddle::Paddle};
+    use crate::env::testing::act;
 
     fn paddle(max_steps: u32) -> LifeLoss<TimeLimit<BoardGame<Paddle>>> {
         LifeLoss::new(TimeLimit::new(BoardGame::new(32, 7), max_steps))
@@ -110,7 +108,7 @@ mod tests {
     /// Takes no-ops until the episode is over. Returns their number and the outcome.
     fn idle(env: &mut impl Env) -> (u32, Outcome) {
         for steps in 1.. {
-            let outcome = env.step(0).outcome;
+            let outcome = act(env, 0).outcome;
             if outcome != Outcome::Running {
                 return (steps, outcome);
             }
@@ -121,26 +119,27 @@ mod tests {
     #[test]
     fn a_lost_life_terminates_the_episode_but_not_the_game() {
         let mut env = paddle(1000);
-        env.reset();
+        env.reset().unwrap();
         let mut lives = Vec::new();
         let mut game = TimeLimit::new(BoardGame::<Paddle>::new(32, 7), 1000);
-        game.reset();
+        game.reset().unwrap();
         loop {
-            let step = env.step(0);
-            let inner = game.step(0);
-            assert_eq!(step.frame, inner.frame);
+            let step = act(&mut env, 0);
+            let inner = act(&mut game, 0);
+            assert_eq!(step.observation, inner.observation);
             if step.outcome == Outcome::Running {
                 continue;
             }
             assert_eq!(step.outcome, Outcome::Terminated);
             lives.push(env.lives());
-            let first = env.reset();
+            let first = env.reset().unwrap();
             if inner.outcome == Outcome::Terminated {
-                assert_eq!(first, game.reset());
+                assert_eq!(first, game.reset().unwrap());
                 assert_eq!(env.lives(), 3);
                 break;
             }
-            assert_eq!(first, game.step(0).frame, "the reset is one no-op");
+            let no_op = act(&mut game, 0).observation;
+            assert_eq!(first, no_op, "the reset is one no-op");
         }
         assert_eq!(lives, [2, 1, 0]);
     }
@@ -148,37 +147,37 @@ mod tests {
     #[test]
     fn a_life_lost_at_the_time_limit_terminates_and_restarts_the_game() {
         let mut env = paddle(1000);
-        env.reset();
+        env.reset().unwrap();
         let (steps, _) = idle(&mut env);
 
         let mut env = paddle(steps);
-        env.reset();
+        env.reset().unwrap();
         assert_eq!(idle(&mut env), (steps, Outcome::Terminated));
         assert_eq!(env.lives(), 2);
-        env.reset();
+        env.reset().unwrap();
         assert_eq!(env.lives(), 3);
     }
 
     #[test]
     fn the_time_limit_in_the_no_op_of_a_reset_restarts_the_game() {
         let mut env = paddle(1000);
-        env.reset();
+        env.reset().unwrap();
         let (steps, _) = idle(&mut env);
 
         let mut env = paddle(steps + 1);
-        env.reset();
+        env.reset().unwrap();
         assert_eq!(idle(&mut env), (steps, Outcome::Terminated));
-        env.reset();
+        env.reset().unwrap();
         assert_eq!(env.lives(), 3);
-        env.step(0);
+        act(&mut env, 0);
     }
 
     #[test]
     fn the_time_limit_without_a_lost_life_truncates() {
         let mut env = paddle(2);
-        env.reset();
+        env.reset().unwrap();
         assert_eq!(idle(&mut env), (2, Outcome::Truncated));
-        env.reset();
+        env.reset().unwrap();
         assert_eq!(env.lives(), 3);
     }
 
@@ -186,8 +185,8 @@ mod tests {
     #[should_panic(expected = "reset first")]
     fn a_step_after_a_lost_life_panics() {
         let mut env = paddle(1000);
-        env.reset();
+        env.reset().unwrap();
         idle(&mut env);
-        env.step(0);
+        act(&mut env, 0);
     }
 }

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Env, EnvError, Outcome, Step, pack, unpack};
+use crate::env::snapshot::{pack, unpack};
+use crate::env::{Action, Env, EnvError, Observation, Outcome, Spaces, Step};
 
 const LAYER: &str = "time_limit";
 
@@ -42,15 +43,11 @@ impl<E: Env> TimeLimit<E> {
 }
 
 impl<E: Env> Env for TimeLimit<E> {
-    fn actions(&self) -> &[&'static str] {
-        self.inner.actions()
+    fn spaces(&self) -> Spaces {
+        self.inner.spaces()
     }
 
-    fn frame_size(&self) -> usize {
-        self.inner.frame_size()
-    }
-
-    fn reset(&mut self) -> Vec<u8> {
+    fn reset(&mut self) -> Result<Observation, EnvError> {
         self.clock = Clock {
             steps: 0,
             over: false,
@@ -58,51 +55,49 @@ impl<E: Env> Env for TimeLimit<E> {
         self.inner.reset()
     }
 
-    fn step(&mut self, action: usize) -> Step {
+    fn step(&mut self, action: &Action) -> Result<Step, EnvError> {
         assert!(!self.clock.over, "the episode is over: reset first");
-        let mut step = self.inner.step(action);
+        let mut step = self.inner.step(action)?;
         self.clock.steps = self.clock.steps.saturating_add(1);
         if step.outcome == Outcome::Running && self.clock.steps >= self.max_steps {
             step.outcome = Outcome::Truncated;
         }
         self.clock.over = step.outcome != Outcome::Running;
-        step
+        Ok(step)
     }
 
     fn lives(&self) -> u32 {
         self.inner.lives()
     }
 
-    fn scripted_action(&self) -> Option<usize> {
+    fn scripted_action(&self) -> Option<Action> {
         self.inner.scripted_action()
     }
 
-    fn render(&self) -> Vec<u8> {
-        self.inner.render()
-    }
-
     /// Without `max_steps`, which is a setting and not state.
-    fn snapshot(&self) -> Vec<u8> {
-        pack(LAYER, &self.clock, &self.inner.snapshot())
+    fn snapshot(&mut self) -> Result<Option<Vec<u8>>, EnvError> {
+        let inner = self.inner.snapshot()?;
+        Ok(inner.map(|inner| pack(LAYER, &self.clock, &inner)))
     }
 
-    fn restore(&mut self, snapshot: &[u8]) -> Result<(), EnvError> {
+    fn restore(&mut self, snapshot: &[u8]) -> Result<Observation, EnvError> {
         let (clock, inner) = unpack(LAYER, snapshot)?;
-        self.inner.restore(inner)?;
+        let observation = self.inner.restore(inner)?;
         self.clock = clock;
-        Ok(())
+        Ok(observation)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::games::{canvas::BoardGame, catch::Catch};
     use super::*;
+    use crate::env::games::{canvas::BoardGame, catch::Catch};
+    use crate::env::testing::act;
 
     fn outcomes(max_steps: u32, steps: usize) -> Vec<Outcome> {
         let mut env = TimeLimit::new(BoardGame::<Catch>::new(32, 1), max_steps);
-        env.reset();
-        (0..steps).map(|_| env.step(0).outcome).collect()
+        env.reset().unwrap();
+        (0..steps).map(|_| act(&mut env, 0).outcome).collect()
     }
 
     #[test]
@@ -118,10 +113,10 @@ mod tests {
     fn the_limit_applies_to_each_episode() {
         let mut env = TimeLimit::new(BoardGame::<Catch>::new(32, 1), 3);
         for _ in 0..3 {
-            env.reset();
-            assert_eq!(env.step(0).outcome, Outcome::Running);
-            assert_eq!(env.step(0).outcome, Outcome::Running);
-            assert_eq!(env.step(0).outcome, Outcome::Truncated);
+            env.reset().unwrap();
+            assert_eq!(act(&mut env, 0).outcome, Outcome::Running);
+            assert_eq!(act(&mut env, 0).outcome, Outcome::Running);
+            assert_eq!(act(&mut env, 0).outcome, Outcome::Truncated);
         }
     }
 
