@@ -174,16 +174,18 @@ fn every_ablation_loads_on_every_base() {
             for ablation in &ablations {
                 let set = [format!("env.game={game}")];
                 let error = Config::load(&format!("{base},{ablation}"), &set).err();
-                // The Transformer's window is a segment; the text's rollouts are longer.
-                let too_long = (base, *ablation) == ("paper-text", "ablation-iris");
                 let error = error.map(|error| error.to_string()).unwrap_or_default();
-                let expected = if too_long {
-                    "`actor_critic.rollout_length = horizon`"
-                } else {
-                    ""
+                let expected = match (base, *ablation) {
+                    // The Transformer's window is a segment; the text's rollouts are longer.
+                    ("paper-text", "ablation-iris") => "`actor_critic.rollout_length = horizon`",
+                    // Only POP has prediction tokens.
+                    ("simulus", "ablation-no-pop" | "ablation-iris") => {
+                        "`world_model.reward_head_input = predicted_observation`"
+                    }
+                    _ => "",
                 };
                 assert!(
-                    error.starts_with(expected) && error.is_empty() != too_long,
+                    error.starts_with(expected) && error.is_empty() == expected.is_empty(),
                     "{base},{ablation} on {game}: {error}"
                 );
             }
