@@ -193,8 +193,16 @@ fn every_command_parses_and_every_file_exists() {
     assert!(problems.is_empty(), "{PAGE}:\n{}", problems.join("\n"));
 }
 
-/// What the guides name and nobody has: names to be chosen, and a command of builds with the feature `atari`.
-const NOT_THERE: [&str; 4] = ["NAME", "COMMAND", "mygame", "rem bench emulation"];
+/// What the guides name and nobody has: names to be chosen, files to be made, options named without their value, and a
+/// command of builds with the feature `atari`.
+const NOT_THERE: [&str; 6] = [
+    "NAME",
+    "COMMAND",
+    "mygame",
+    "data/catch",
+    "error: a value is required",
+    "rem bench emulation",
+];
 
 #[test]
 fn commands_and_links_of_readme_and_guides_are_right() {
