@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rem::config::EnvMode;
 use rem::env::EnvFactory;
@@ -14,6 +14,12 @@ use rem::{
     Action, ActionSpace, Config, Env, EnvError, Event, Observation, ObservationSpace, Outcome,
     Scores, Setup, Spaces, Step, Trainer, device,
 };
+
+/// Lets one run of this process train at a time: they share the device's generator, which draws initial weights.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Count down from a number that the seed determines. The image is as bright as the number.
 struct Countdown {
@@ -129,6 +135,7 @@ fn trained(trainer: Trainer) -> (Scores, Vec<String>) {
 
 #[test]
 fn an_own_type_trains_resumes_exactly_and_evaluates() {
+    let _alone = alone();
     let temp = tempfile::tempdir().unwrap();
     let (whole, stopped) = (temp.path().join("whole"), temp.path().join("stopped"));
     let (scores, _) = trained(setup(config(2), true, None).start(&whole).unwrap());
@@ -186,6 +193,7 @@ fn an_own_type_trains_resumes_exactly_and_evaluates() {
 
 #[test]
 fn without_snapshots_a_resumed_run_starts_a_new_episode_and_says_so() {
+    let _alone = alone();
     let temp = tempfile::tempdir().unwrap();
     let run = temp.path().join("run");
     train_until(setup(config(1), false, None).start(&run).unwrap(), 2);
@@ -202,6 +210,7 @@ fn without_snapshots_a_resumed_run_starts_a_new_episode_and_says_so() {
 
 #[test]
 fn a_failing_environment_keeps_the_last_epoch() {
+    let _alone = alone();
     let temp = tempfile::tempdir().unwrap();
     let run = temp.path().join("run");
     train_until(setup(config(1), true, None).start(&run).unwrap(), 1);
@@ -218,6 +227,7 @@ fn a_failing_environment_keeps_the_last_epoch() {
 
 #[test]
 fn a_factory_that_fails_creates_no_run() {
+    let _alone = alone();
     let temp = tempfile::tempdir().unwrap();
     let run = temp.path().join("run");
     let calls = Arc::new(AtomicU32::new(0));

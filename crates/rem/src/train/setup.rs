@@ -13,6 +13,9 @@ use crate::threads;
 
 /// A config and its environments: the start of a run as a library. `rem train` does the same, with the LPIPS weights of the
 /// user and a progress display.
+///
+/// Start one run at a time: the initial weights come from the device's generator, which the whole process shares. If
+/// another run starts at the same moment, the seed does not determine them.
 pub struct Setup {
     config: Config,
     envs: EnvFactory,
