@@ -170,19 +170,24 @@ fn record(study: &Study, job: &Submitted) -> Result<()> {
     written.map_err(Error::io(&file))
 }
 
-/// The jobs that were submitted for a study, finished ones included.
-pub fn submitted(study: &Study) -> Vec<Submitted> {
-    let text = std::fs::read(study.slurm_dir().join(JOBS)).unwrap_or_default();
-    rem_run::parse_lines(&text).collect()
+/// The jobs that were submitted for a study, finished ones included. None if the file does not exist yet; one that cannot
+/// be read is an error, because submitted tasks would be submitted again.
+fn submitted(study: &Study) -> Result<Vec<Submitted>> {
+    let file = study.slurm_dir().join(JOBS);
+    match std::fs::read(&file) {
+        Ok(text) => Ok(rem_run::parse_lines(&text).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(Error::io(&file)(error)),
+    }
 }
 
 /// The runs of a study that wait in the queue, or whose tasks run.
 ///
 /// # Errors
 ///
-/// If jobs were submitted, and Slurm does not answer.
+/// If jobs were submitted, and Slurm does not answer, or if their list cannot be read.
 pub fn queue(study: &Study) -> Result<Vec<QueuedRun>> {
-    let jobs = submitted(study);
+    let jobs = submitted(study)?;
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
@@ -324,6 +329,21 @@ mod tests {
         assert_eq!(group(&study, 2, 2), 4..5);
         assert_eq!(group(&study, 3, 2), 5..5);
         assert_eq!(group(&study, usize::MAX, 2), 5..5);
+    }
+
+    #[test]
+    fn an_unreadable_list_of_jobs_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let plan = Plan {
+            preset: Some("debug".into()),
+            seeds: "1".into(),
+            ..Plan::default()
+        };
+        let study = Study::create(dir.path(), plan.manifest().unwrap()).unwrap();
+        assert_eq!(submitted(&study).unwrap(), []);
+        // A directory cannot be read as a file.
+        std::fs::create_dir_all(study.slurm_dir().join(JOBS)).unwrap();
+        assert!(queue(&study).unwrap_err().to_string().contains(JOBS));
     }
 
     #[test]
