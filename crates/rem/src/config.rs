@@ -51,8 +51,6 @@ pub const PRESETS: &[(&str, &str)] = &[
         include_str!("../../../configs/atari-laptop.toml"),
     ),
     ("quick", include_str!("../../../configs/quick.toml")),
-    ("paddle", include_str!("../../../configs/paddle.toml")),
-    ("crossing", include_str!("../../../configs/crossing.toml")),
     ("debug", include_str!("../../../configs/debug.toml")),
     (
         "paper-text",
@@ -155,6 +153,27 @@ impl From<Precision> for rem_kernels::Precision {
     }
 }
 
+/// Steps for which a random action is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(extend("x-types" = "integer or `zeta`")))]
+#[serde(untagged, expecting = "expected a number of steps or \"zeta\"")]
+pub enum ActionRepeat {
+    /// The same number each time.
+    Steps(usize),
+    /// A random number each time.
+    Random(RandomRepeat),
+}
+
+/// Distribution of the steps for which a random action is repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum RandomRepeat {
+    /// n steps with a probability proportional to 1/n² (εz-greedy exploration).
+    Zeta,
+}
+
 /// Collection of experience.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -166,8 +185,9 @@ pub struct Collect {
     pub steps_per_epoch: usize,
     /// Probability of a uniformly random action.
     pub epsilon: f64,
-    /// Steps for which a random action is repeated.
-    pub random_action_repeat: usize,
+    /// Steps for which a random action is repeated; `zeta`: n steps with a probability proportional to 1/n² (εz-greedy
+    /// exploration).
+    pub random_action_repeat: ActionRepeat,
     /// Softmax temperature of the collecting policy.
     pub temperature: f64,
     /// Whether each epoch starts with a new episode, which truncates the one before (Algorithm 4).
@@ -228,11 +248,11 @@ impl Config {
             }
             Ok(table)
         };
-        let (mut table, mut games) = overlay::preset(preset)?;
+        let mut table = overlay::preset(preset)?;
         let assigned = assign_all(table.clone())?;
         let game = assigned.get("env").and_then(|env| env.get("game"));
         let game = canonical_game(game.and_then(Value::as_str).unwrap_or_default());
-        overlay::merge(&mut table, overlay::of_game(&mut games, &game));
+        overlay::merge(&mut table, overlay::of_game(&game));
         overlay::complete_variants(&mut table);
         Self::from_table(assign_all(table)?)
     }

@@ -3,8 +3,9 @@
 use std::fmt::Display;
 
 use super::{
-    ActorCritic, Architecture, CodebookInit, Config, ConfigError, Decay, FRAME_SIZES, LossStart,
-    Quantizer, Result, ReturnScaling, RewardHeadInput, RolloutLength, SlowCritic, Tokenizer,
+    ActionRepeat, ActorCritic, Architecture, CodebookInit, Config, ConfigError, Decay, FRAME_SIZES,
+    LossStart, Quantizer, Result, ReturnScaling, RewardHeadInput, RolloutLength, SlowCritic,
+    Tokenizer,
 };
 
 fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
@@ -48,8 +49,9 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             "must be above 0 and at most 86400 seconds";
 
         c.collect.steps_per_epoch > 0 => "collect.steps_per_epoch", c.collect.steps_per_epoch, "must be at least 1";
+        c.collect.random_action_repeat != ActionRepeat::Steps(0) => "collect.random_action_repeat", 0,
+            "must be at least 1, or \"zeta\"";
         unit.contains(&c.collect.epsilon) => "collect.epsilon", c.collect.epsilon, "must be in [0, 1]";
-        c.collect.random_action_repeat > 0 => "collect.random_action_repeat", c.collect.random_action_repeat, "must be at least 1";
         (1..=256).contains(&c.collect.envs) => "collect.envs", c.collect.envs, "must be 1 to 256";
         c.collect.steps_per_epoch.is_multiple_of(c.collect.envs) => "collect.envs", c.collect.envs,
             "must divide collect.steps_per_epoch";

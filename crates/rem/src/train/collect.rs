@@ -2,9 +2,10 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::{Rng, RngExt};
+use rand_distr::{Distribution, Zeta};
 use rayon::prelude::*;
 
-use crate::config::Config;
+use crate::config::{ActionRepeat, Collect, Config, RandomRepeat};
 use crate::data::batch;
 use crate::data::replay::{Replay, StepId};
 use crate::env::{Env, EnvError, Outcome};
@@ -93,6 +94,35 @@ impl CollectEnv {
     }
 }
 
+/// The random actions of an environment. Each lasts for some steps.
+#[derive(Clone, Copy, Default)]
+struct Explorer {
+    /// `None` while the policy acts.
+    action: Option<usize>,
+    /// Steps for which that lasts.
+    remaining: usize,
+}
+
+impl Explorer {
+    /// The random action to take instead of the policy's.
+    fn next(&mut self, settings: &Collect, actions: usize, rng: &mut impl Rng) -> Option<usize> {
+        if self.remaining == 0 {
+            let random = rng.random_bool(settings.epsilon);
+            self.action = random.then(|| rng.random_range(0..actions));
+            self.remaining = match settings.random_action_repeat {
+                ActionRepeat::Steps(steps) => steps,
+                ActionRepeat::Random(RandomRepeat::Zeta) if random => {
+                    let zeta = Zeta::new(2.0_f64).expect("an exponent above 1");
+                    zeta.sample(rng) as usize
+                }
+                ActionRepeat::Random(RandomRepeat::Zeta) => 1,
+            };
+        }
+        self.remaining -= 1;
+        self.action
+    }
+}
+
 /// A step that is not in the replay yet.
 struct NewStep {
     frame: Vec<u8>,
@@ -129,7 +159,7 @@ pub(super) fn collect(
         .map(|stream| burned_in(player, replay, stream, config, device))
         .reduce(ControllerState::concat)
         .expect("at least one environment");
-    let mut random_actions = vec![None; count];
+    let mut explorers = vec![Explorer::default(); count];
     let mut new_steps: Vec<Vec<NewStep>> = (0..count).map(|_| Vec::new()).collect();
     let rounds = settings.steps_per_epoch / count;
     for round in 0..rounds {
@@ -144,14 +174,10 @@ pub(super) fn collect(
         let uniforms: Vec<f32> = (0..count).map(|_| rng.random()).collect();
         let (observed, sampled) =
             player.sample_actions(tokens, state, settings.temperature, &uniforms);
-        if round % settings.random_action_repeat == 0 {
-            for random_action in &mut random_actions {
-                let random = rng.random_bool(settings.epsilon);
-                *random_action = random.then(|| rng.random_range(0..actions));
-            }
-        }
-        let taken = random_actions.iter().zip(&sampled);
-        let taken: Vec<usize> = taken.map(|(random, own)| random.unwrap_or(*own)).collect();
+        let taken = explorers.iter_mut().zip(sampled);
+        let taken: Vec<usize> = taken
+            .map(|(explorer, own)| explorer.next(settings, actions, rng).unwrap_or(own))
+            .collect();
         state = player.act(&taken, observed);
         let steps = envs.par_iter_mut().zip(&taken);
         let steps: Vec<_> = steps

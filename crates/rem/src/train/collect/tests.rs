@@ -167,3 +167,37 @@ fn random_actions_are_repeated() {
             .any(|block| block.iter().any(|a| *a != block[0]))
     );
 }
+
+#[test]
+fn zeta_repeats_random_actions_for_many_steps_now_and_then() {
+    let zeta = "collect.random_action_repeat=\"zeta\"";
+    let set = ["collect.epsilon=1.0", "collect.steps_per_epoch=4000", zeta];
+    let mut explorer = Explorer::default();
+    let set: Vec<String> = set.map(String::from).into();
+    let settings = Config::load("debug", &set).unwrap().collect;
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut lengths = Vec::new();
+    while lengths.len() < 20_000 {
+        assert!(explorer.next(&settings, 3, &mut rng).is_some());
+        lengths.push(explorer.remaining + 1);
+        explorer.remaining = 0;
+    }
+    // P(n = 1) = 6/π² and P(n > 10) = 1 - 6/π² (1 + 1/4 + … + 1/100) = 0.0579.
+    let share = |of: fn(&usize) -> bool| lengths.iter().filter(|n| of(n)).count() as f64 / 20_000.0;
+    assert!((share(|n| *n == 1) - 0.6079).abs() < 0.01);
+    assert!((share(|n| *n > 10) - 0.0579).abs() < 0.005);
+}
+
+#[test]
+fn the_policy_acts_in_single_steps_between_random_actions() {
+    let set = [
+        "collect.epsilon=0.0",
+        "collect.random_action_repeat=\"zeta\"",
+    ]
+    .map(String::from);
+    let settings = Config::load("debug", &set).unwrap().collect;
+    let mut explorer = Explorer::default();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    assert!((0..100).all(|_| explorer.next(&settings, 3, &mut rng).is_none()));
+    assert_eq!(explorer.remaining, 0);
+}
