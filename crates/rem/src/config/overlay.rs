@@ -9,11 +9,8 @@ use super::{
     ReturnScaling, SlowCritic, renamed,
 };
 
-/// In a preset or in a game's settings: the name of the preset or game that it extends.
+/// In a preset: the name of the preset that it extends.
 const EXTENDS: &str = "extends";
-
-/// In a preset: settings of single games, by their names.
-const GAMES: &str = "games";
 
 /// In a table of variants: the name of the variant.
 const TYPE: &str = "type";
@@ -24,9 +21,8 @@ const FREE: &str = "env.python.kwargs";
 /// Settings of single games with any preset.
 const GAME_SETTINGS: &str = include_str!("../../../../configs/games.toml");
 
-/// Merges the named presets (`a` or `a,b,…`) into the base preset, in order. Also returns the settings of single games.
-/// Only the first preset loads what it extends; later presets override earlier ones.
-pub(super) fn preset(names: &str) -> Result<(Table, Table)> {
+/// Merges the named presets (`a` or `a,b,…`) into the base preset, in order. Only the first preset loads what it extends; later presets override earlier ones.
+pub(super) fn preset(names: &str) -> Result<Table> {
     let mut layers = Vec::new();
     for (i, name) in names.split(',').enumerate() {
         let mut layer = parsed(name.trim())?;
@@ -45,27 +41,18 @@ pub(super) fn preset(names: &str) -> Result<(Table, Table)> {
         merge(&mut table, layer);
     }
     complete_variants(&mut table);
+    Ok(table)
+}
+
+/// The settings of one game, for any preset.
+pub(super) fn of_game(game: &str) -> Table {
     let mut games: Table = GAME_SETTINGS
         .parse()
         .expect("games.toml is valid TOML (tested)");
-    if let Some(Value::Table(of_games)) = table.remove(GAMES) {
-        merge(&mut games, of_games);
+    match games.remove(game) {
+        Some(Value::Table(settings)) => settings,
+        _ => Table::new(),
     }
-    Ok((table, games))
-}
-
-/// The settings of one game. Removes each visited game from `games`, so a cycle of `extends` terminates.
-pub(super) fn of_game(games: &mut Table, game: &str) -> Table {
-    let Some(Value::Table(mut own)) = games.remove(game) else {
-        return Table::new();
-    };
-    let Some(extends) = own.remove(EXTENDS) else {
-        return own;
-    };
-    let name = extends.as_str().expect("the name of a game (tested)");
-    let mut settings = of_game(games, name);
-    merge(&mut settings, own);
-    settings
 }
 
 /// Parses one preset, without what it extends.

@@ -4,11 +4,6 @@ use super::*;
 
 mod presets;
 
-const PATCHES: Encoder = Encoder::WhitenedPatches {};
-const CNN: Encoder = Encoder::Cnn {
-    quantizer_convs: true,
-};
-
 #[test]
 fn every_preset_round_trips_through_toml() {
     for (name, _) in PRESETS {
@@ -82,40 +77,44 @@ fn the_first_preset_extends_its_base_and_later_presets_override_it() {
     }
 }
 
-/// Settings of single games are in presets and, for all presets, in `games.toml`.
+/// `games.toml` has what is a property of a game, not of a recipe.
 #[test]
 fn game_settings_override_presets_and_yield_to_overrides() {
     let of = |preset: &str, set: &[&str]| {
         let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
         Config::load(preset, &set).unwrap()
     };
-    let encoder = |preset, game: &str| of(preset, &[&format!("env.game={game}")]).tokenizer.encoder;
-    assert_eq!(encoder("atari-laptop", "breakout"), PATCHES);
-    // In any spelling.
-    assert_eq!(encoder("atari-laptop", "Breakout"), PATCHES);
-    assert_eq!(encoder("atari-laptop", "boxing"), CNN);
-    assert_eq!(encoder("atari100k", "breakout"), CNN);
-    assert_eq!(encoder("atari-laptop,ablation-none", "breakout"), PATCHES);
     for preset in ["atari-laptop", "atari100k"] {
-        let freeway = of(preset, &["env.game=freeway"]);
-        assert_eq!(freeway.collect.temperature, 0.01, "{preset}");
+        // In any spelling.
+        for game in ["freeway", "Freeway"] {
+            let freeway = of(preset, &[&format!("env.game={game}")]);
+            assert_eq!(freeway.collect.temperature, 0.01, "{preset}");
+        }
     }
-    // Pong extends Breakout.
-    let [breakout, pong] = ["breakout", "pong"].map(|game| {
-        let game = format!("env.game={game}");
-        of("atari-laptop", &[&game])
-    });
-    assert_eq!(pong.tokenizer.encoder, breakout.tokenizer.encoder);
-    assert_eq!(pong.world_model.context, breakout.world_model.context);
-    assert_eq!(pong.world_model.optimizer.batch_size, 4);
-    let ends = (
-        breakout.actor_critic.terminal_value,
-        pong.actor_critic.terminal_value,
-    );
-    assert_eq!(ends, (-0.5, 0.0));
+    let crossing = of("quick", &["env.game=crossing"]);
+    assert_eq!(crossing.env.max_steps.test, 40);
     // Overrides win.
-    let set = ["env.game=breakout", "tokenizer.vocabulary=99"];
-    assert_eq!(of("atari-laptop", &set).tokenizer.vocabulary, 99);
+    let set = ["env.game=crossing", "env.max_steps.test=50"];
+    assert_eq!(of("quick", &set).env.max_steps.test, 50);
+}
+
+/// The settings of a recipe do not depend on the game: only the length of an episode and Freeway's temperature do.
+#[test]
+fn recipes_are_the_same_for_every_game() {
+    let games = [
+        ("quick", ["catch", "paddle", "crossing"]),
+        ("atari-laptop", ["breakout", "boxing", "freeway"]),
+    ];
+    for (preset, games) in games {
+        let recipes = games.map(|game| {
+            let mut config = Config::load(preset, &[format!("env.game={game}")]).unwrap();
+            config.env.game = String::new();
+            config.env.max_steps = TrainTest { train: 1, test: 1 };
+            config.collect.temperature = 1.0;
+            config
+        });
+        assert!(recipes.iter().all(|r| *r == recipes[0]), "{preset}");
+    }
 }
 
 #[test]
@@ -143,7 +142,7 @@ fn settings_of_another_variant_are_unknown_keys() {
 fn a_chosen_variant_keeps_the_keys_that_it_shares() {
     let of = |set: &[&str]| {
         let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
-        Config::load("quick", &set)
+        Config::load("debug", &set)
             .unwrap()
             .world_model
             .architecture
@@ -278,7 +277,7 @@ fn invalid_settings_are_errors_that_name_the_key() {
         ),
     ];
     for (assignment, part) in cases {
-        let error = Config::load("quick", &[assignment.to_string()]).unwrap_err();
+        let error = Config::load("debug", &[assignment.to_string()]).unwrap_err();
         assert!(error.to_string().contains(part), "{error}");
         assert!(!error.hint().is_empty());
         assert!(!error.to_string().contains('\n'));
@@ -309,12 +308,15 @@ fn invalid_settings_of_chosen_variants_are_errors_that_name_the_key() {
         "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.dead_code_reset_after=1",
         "tokenizer.vocabulary=512 tokenizer.quantizer=finite_scalar tokenizer.vocabulary=64",
         "world_model.architecture=retnet world_model.reward_head_input=predicted_observation",
-        "train.horizon=2 world_model.reward_loss_start=after_context world_model.reward_head_input=predicted_observation",
+        "world_model.context=1 train.horizon=2 world_model.reward_loss_start=after_context world_model.reward_head_input=predicted_observation",
     ];
     for assignments in cases {
         let set: Vec<String> = assignments.split(' ').map(String::from).collect();
-        assert!(Config::load("quick", &set[..set.len() - 1]).is_ok());
-        let error = Config::load("quick", &set).unwrap_err().to_string();
+        assert!(
+            Config::load("debug", &set[..set.len() - 1]).is_ok(),
+            "{assignments}"
+        );
+        let error = Config::load("debug", &set).unwrap_err().to_string();
         let named = format!("`{}`", set[set.len() - 1].replace('=', " = "));
         assert!(error.contains(&named), "{error}");
     }
@@ -351,7 +353,7 @@ fn later_settings_may_be_missing_from_a_runs_config() {
 fn rollouts_of_horizon_steps_are_validated() {
     let error = |set: &[&str]| {
         let set: Vec<String> = set.iter().map(|s| s.to_string()).collect();
-        Config::load("quick", &set).err().map(|e| e.to_string())
+        Config::load("debug", &set).err().map(|e| e.to_string())
     };
     let horizon = "actor_critic.rollout_length=horizon";
     let whole = "world_model.context=5";
