@@ -32,7 +32,7 @@ use crate::{ConfigSource, data_dir};
 #[command(after_long_help = "\
 Examples:
   rem train                                         learn `catch`
-  rem train --preset paddle --seed 2                another built-in game, another seed
+  rem train --game paddle --seed 2                  another built-in game, another seed
   rem train --preset atari-laptop --game pong       an Atari game; needs a build with `--features atari`
   rem train --env gym:MiniGrid-Empty-5x5-v0         a Gymnasium environment, in the Python of --python or VIRTUAL_ENV
   rem train --env python:my_module:make_env         what a function of yours returns
