@@ -7,6 +7,7 @@ mod dreams;
 mod emulation;
 mod environment;
 mod imagination;
+mod overlap;
 mod page;
 mod peak;
 mod play;
@@ -40,6 +41,8 @@ Examples:
   rem bench --only world_model,imagine_pop          two phases
   rem bench --batches reference --against FILE      compare with the PyTorch reference benchmark
   rem bench --scale tiny --threads 1                small models on one thread
+  rem bench --scale laptop                          the sizes of the preset atari-laptop, and overlapped phases
+  rem bench --scale laptop --only overlapped        updates a minute of overlapped phases, on two threads and on one
   rem bench --compare pop,no-pop,iris               the paper's Figure 1 (top): REM, No POP and IRIS
   rem bench --compare pop,no-pop,iris --out time.md write time.md and time.svg as well
   rem bench imagination --compare                   imagination modes of the paper's Table 6
@@ -53,8 +56,9 @@ pub struct BenchArgs {
     /// Batch sizes and imagined steps
     #[arg(long, default_value = "paper")]
     batches: Batches,
-    /// Comma-separated phases: tokenizer, tokenizer_perceptual, world_model, imagine_pop, imagine_no_pop, actor_critic;
-    /// with --compare: tokenizer, tokenizer_perceptual, world_model, imagination, actor_critic [default: all]
+    /// Comma-separated phases: tokenizer, tokenizer_perceptual, world_model, imagine_pop, imagine_no_pop, actor_critic, and
+    /// overlapped: world model and controller side by side on two threads, against one; with --compare: tokenizer,
+    /// tokenizer_perceptual, world_model, imagination, actor_critic [default: all, overlapped only with --scale laptop]
     #[arg(long, value_delimiter = ',', value_name = "PHASE,…")]
     only: Vec<String>,
     /// Timed repetitions of each phase after one warm-up; the fastest counts. Steps of 10 s or more are not repeated
@@ -133,19 +137,32 @@ enum PrecisionName {
     Mixed,
 }
 
-/// The measured phases without `--compare`, by the names of the reference benchmark.
-const PHASES: [(&str, Phase, System); 6] = [
-    ("tokenizer", Phase::Tokenizer, System::Pop),
-    (
-        "tokenizer_perceptual",
-        Phase::TokenizerPerceptual,
-        System::Pop,
-    ),
-    ("world_model", Phase::WorldModel, System::Pop),
-    ("imagine_pop", Phase::Imagination, System::Pop),
-    ("imagine_no_pop", Phase::Imagination, System::NoPop),
-    ("actor_critic", Phase::ActorCritic, System::Pop),
-];
+/// A row of the output without `--compare`.
+#[derive(Clone, Copy, PartialEq)]
+enum Row {
+    Phase(Phase, System),
+    Overlapped,
+}
+
+/// The name of the row [`Row::Overlapped`].
+const OVERLAPPED: &str = "overlapped";
+
+/// The rows; phases have the names of the reference benchmark.
+const ROWS: [(&str, Row); 7] = {
+    use Row::Phase as Of;
+    [
+        ("tokenizer", Of(Phase::Tokenizer, System::Pop)),
+        (
+            "tokenizer_perceptual",
+            Of(Phase::TokenizerPerceptual, System::Pop),
+        ),
+        ("world_model", Of(Phase::WorldModel, System::Pop)),
+        ("imagine_pop", Of(Phase::Imagination, System::Pop)),
+        ("imagine_no_pop", Of(Phase::Imagination, System::NoPop)),
+        ("actor_critic", Of(Phase::ActorCritic, System::Pop)),
+        (OVERLAPPED, Row::Overlapped),
+    ]
+};
 
 /// A line of output; the reference benchmark has the first six fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -199,16 +216,28 @@ impl BenchArgs {
         if !self.compare.is_empty() {
             return self.compare(&setup);
         }
-        let phases = chosen(&PHASES, |phase| phase.0, &self.only)?;
+        let mut rows = chosen(&ROWS, |row| row.0, &self.only)?;
+        if self.only.is_empty() && self.scale != Scale::Laptop {
+            rows.retain(|(_, row)| *row != Row::Overlapped);
+        }
         let reference = self.against.as_ref().map(read_lines).transpose()?;
         rem::device::of(&setup.config(System::Pop)?)?;
         let peak = self.print_header();
         let mut lines = Vec::new();
-        for (name, phase, system) in phases {
-            let measured = measure(phase, system, &setup, self.repeats)?;
-            let line = measured.line(name, peak);
-            println!("{}", serde_json::to_string(&line)?);
-            lines.push(line);
+        for (name, row) in rows {
+            match row {
+                Row::Phase(phase, system) => {
+                    let measured = measure(phase, system, &setup, self.repeats)?;
+                    let line = measured.line(name, peak);
+                    println!("{}", serde_json::to_string(&line)?);
+                    lines.push(line);
+                }
+                Row::Overlapped => {
+                    let line = overlap::measure(&setup, self.repeats)?;
+                    println!("{}", serde_json::to_string(&line)?);
+                    eprintln!("{line}");
+                }
+            }
         }
         if let Some(reference) = reference {
             compare_with_reference(&lines, &reference);

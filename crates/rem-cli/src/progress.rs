@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use rem::config::Config;
 use rem::run::Scores;
 use rem::train::Event;
@@ -11,7 +11,9 @@ use rem::train::Event;
 /// The progress of one training run.
 pub struct Progress {
     epochs: u32,
-    bar: Option<ProgressBar>,
+    display: MultiProgress,
+    /// The bars of running phases, by name. Two phases can run at the same time.
+    bars: Vec<(&'static str, ProgressBar)>,
     terminal: bool,
     started: Instant,
     /// Parts of the current epoch's line.
@@ -24,7 +26,8 @@ impl Progress {
     pub fn new(config: &Config) -> Self {
         Self {
             epochs: config.train.epochs,
-            bar: None,
+            display: MultiProgress::new(),
+            bars: Vec::new(),
             terminal: std::io::stderr().is_terminal(),
             started: Instant::now(),
             line: Vec::new(),
@@ -35,14 +38,17 @@ impl Progress {
 
     pub fn event(&mut self, event: Event) {
         match event {
-            Event::Epoch => self.line.clear(),
+            Event::Epoch => {
+                self.line.clear();
+                self.clear_bars();
+            }
             Event::Phase {
                 epoch,
                 phase,
                 steps,
             } => self.start_bar(epoch, phase, steps),
-            Event::Step { done } => {
-                if let Some(bar) = &self.bar {
+            Event::Step { phase, done } => {
+                if let Some((_, bar)) = self.bars.iter().find(|(name, _)| *name == phase) {
                     bar.set_position(done as u64);
                 }
             }
@@ -53,8 +59,8 @@ impl Progress {
                 values,
                 ..
             } => {
-                if let Some(bar) = self.bar.take() {
-                    bar.finish_and_clear();
+                if let Some(at) = self.bars.iter().position(|(name, _)| *name == phase) {
+                    self.bars.remove(at).1.finish_and_clear();
                 }
                 let rate = steps as f64 / seconds.max(1e-9);
                 let values = summary(phase, values);
@@ -84,12 +90,13 @@ impl Progress {
                     duration(remaining)
                 ));
             }
-            Event::Note(text) => {
-                if let Some(bar) = self.bar.take() {
-                    bar.finish_and_clear();
-                }
-                self.print(&format!("note: {text}"));
-            }
+            Event::Note(text) => self.print(&format!("note: {text}")),
+        }
+    }
+
+    fn clear_bars(&mut self) {
+        for (_, bar) in self.bars.drain(..) {
+            bar.finish_and_clear();
         }
     }
 
@@ -101,14 +108,11 @@ impl Progress {
         let bar = ProgressBar::new(steps as u64)
             .with_style(ProgressStyle::with_template(style).expect("a valid template"))
             .with_prefix(format!("epoch {epoch}/{} {phase:12}", self.epochs));
-        self.bar = Some(bar);
+        self.bars.push((phase, self.display.add(bar)));
     }
 
     fn print(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
-        }
+        self.display.suspend(|| eprintln!("{text}"));
     }
 
     pub fn finish(&self, scores: &Scores) {

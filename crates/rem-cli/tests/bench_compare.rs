@@ -183,3 +183,32 @@ fn unknown_phases_devices_and_agents_are_rejected() {
         "--json is for comparisons"
     );
 }
+
+/// A short part of an epoch, on one thread and on two.
+#[test]
+fn overlapped_phases_are_compared_with_one_thread() {
+    let output = succeeds(tiny().args(["--only", "overlapped"]));
+    let lines = lines(&stdout(&output));
+    assert_eq!(lines.len(), 1);
+    let number = |key: &str| lines[0][key].as_f64().unwrap();
+    assert_eq!(lines[0]["phase"], "overlapped");
+    // The proportion of an epoch: 200 updates of the world model, 100 of the controller.
+    let (world_model, controller) = (
+        number("world_model_updates"),
+        number("actor_critic_updates"),
+    );
+    assert!(
+        (world_model - 2.0 * controller).abs() <= 2.0,
+        "{}",
+        lines[0]
+    );
+    let rate = |threads: &str| number(&format!("updates_per_minute_{threads}"));
+    let ratio = rate("two_threads") / rate("one_thread");
+    assert!((ratio - number("ratio")).abs() < 0.02, "{}", lines[0]);
+    let text = stderr(&output);
+    assert!(text.contains("times as many as on one"), "{text}");
+
+    // Only the laptop scale has the row without being asked: at the paper's sizes it takes minutes.
+    let error = fails(rem().args(["bench", "--only", "overlaped"])).1;
+    assert!(error.contains("overlapped"), "{error}");
+}

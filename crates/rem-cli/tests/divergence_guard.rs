@@ -84,3 +84,19 @@ fn resumed_diverging_run_stops_the_same_way() {
     assert_retried_and_stopped(&stderr(&output), "world_model", 1);
     assert_same(&reproducible_files(&dir), &before);
 }
+
+/// Either side undoes the epoch of both.
+#[test]
+fn a_diverging_phase_stops_the_phase_beside_it() {
+    for phase in ["world_model", "actor_critic"] {
+        let temp = temp_dir();
+        let dir = temp.path().join("run");
+        let settings = format!(
+            "--set train.overlap_phases=true --set world_model.optimizer.start_after=2 \
+             --set {phase}.optimizer.learning_rate=1e30"
+        );
+        let text = train_until_stopped(&dir, &settings);
+        assert_retried_and_stopped(&text, phase, 2);
+        assert!(checkpoint(&dir, 2).exists() && !checkpoint(&dir, 3).exists());
+    }
+}

@@ -65,6 +65,28 @@ fn exact_in_every_mode() {
     }
 }
 
+/// Kills hit two phases at once: the controller's takes longest, so it runs when the world model's is logged.
+#[test]
+fn exact_when_phases_overlap() {
+    let temp = temp_dir();
+    let settings = format!(
+        "{SETTINGS} --set train.overlap_phases=true --set actor_critic.optimizer.steps_per_epoch=20 \
+         --set tokenizer.optimizer.stop_after=4 --set tokenizer.codebook_init=data \
+         --set tokenizer.dead_code_reset_after=1 --set world_model.prioritized_fraction=0.5 \
+         --set actor_critic.slow_critic=target --set actor_critic.return_scaling=quantile_range"
+    );
+    let whole = uninterrupted(temp.path(), &settings);
+    let dir = temp.path().join("killed");
+    let kills = [
+        (3, "tokenizer"),
+        (3, "world_model"),
+        (4, "tokenizer"),
+        (5, "world_model"),
+    ];
+    kill_and_resume(&dir, &settings, &kills);
+    assert_same(&reproducible_files(&dir), &whole);
+}
+
 /// A run's config stores the mode that `auto` selected, so that resume does not measure again.
 #[test]
 fn resume_keeps_the_measured_pop_mode() {

@@ -103,7 +103,10 @@ pub fn reference() -> String {
          A run logs one line per phase and epoch to `metrics.jsonl`. Values are means over the phase's training steps unless \
          the description says otherwise; a value that is not finite is `null`. TensorBoard shows each metric as `phase/name`, \
          for example `world_model/loss_obs`, and the seconds of a phase as `time/phase`.\n\n\
-         Lines of phase `note` have a `text` instead of metrics: a warning, or why an epoch was repeated.\n",
+         Lines of phase `note` have a `text` instead of metrics: a warning, or why an epoch was repeated.\n\n\
+         `timing.jsonl` has the seconds of each phase. With `train.overlap_phases` the controller learns at the same time as \
+         tokenizer and world model: its seconds overlap with theirs, so the seconds of an epoch's phases add up to more than \
+         the epoch took.\n",
     );
     for phase in Phase::ALL {
         text.push_str(&format!(

@@ -216,6 +216,10 @@ pub struct Train {
     pub beta_2: f64,
     /// AdamW's epsilon.
     pub adam_epsilon: f64,
+    /// Whether the controller learns at the same time as tokenizer and world model. It then learns with both as they were
+    /// when the epoch started.
+    #[serde(default)]
+    pub overlap_phases: bool,
 }
 
 /// Evaluation.
@@ -297,6 +301,14 @@ impl Config {
     /// Bytes of one RGB frame.
     pub fn frame_bytes(&self) -> usize {
         self.env.frame_size * self.env.frame_size * 3
+    }
+
+    /// Whether the controller learns at the same time as the other components in an epoch.
+    pub fn overlaps_in(&self, epoch: u32) -> bool {
+        let others = [&self.tokenizer.optimizer, &self.world_model.optimizer];
+        self.train.overlap_phases
+            && self.actor_critic.optimizer.learns_in(epoch)
+            && others.iter().any(|optimizer| optimizer.learns_in(epoch))
     }
 
     /// Environment steps that the run collects.

@@ -65,6 +65,11 @@ impl Seeds {
         ChaCha8Rng::seed_from_u64(self.derive(epoch, purpose, 0))
     }
 
+    /// A second host generator for `purpose` in `epoch`: for what is drawn before the phase runs.
+    pub(crate) fn rng_ahead(&self, epoch: u32, purpose: Purpose) -> ChaCha8Rng {
+        ChaCha8Rng::seed_from_u64(self.derive(epoch, purpose, 2))
+    }
+
     /// Seeds the device's generator (initial weights, dropout).
     pub(crate) fn seed_device(&self, device: &Device, epoch: u32, purpose: Purpose) {
         device.seed(self.derive(epoch, purpose, 1));

@@ -42,3 +42,14 @@ pub fn set_once(threads: usize) -> Result<usize> {
 pub fn on_worker<R: Send>(work: impl FnOnce() -> R + Send) -> R {
     rayon::scope(|_| work())
 }
+
+/// Runs both at the same time if there are two worker threads. The one that finishes first leaves its threads to the
+/// parallel loops of the other.
+pub(crate) fn both<A: Send, B: Send>(
+    one: impl FnOnce() -> A + Send,
+    other: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    // A thread that waits for a part of a loop may run parts of the other's loops, but never all of `other`: rayon hands
+    // out the oldest work first, so `other` has started before a part of a loop of `one` is handed out.
+    rayon::join(one, other)
+}

@@ -9,6 +9,8 @@ mod env_phases;
 mod env_snapshots;
 pub mod eval_media;
 pub mod evaluate;
+mod learn;
+mod learners;
 pub mod objective;
 pub mod optimizer;
 mod phase;
@@ -45,8 +47,10 @@ pub enum Event<'a> {
         /// Number of steps of the phase; number of episodes of an evaluation.
         steps: usize,
     },
-    /// Steps of the current phase are done.
+    /// Steps of a phase are done. With `train.overlap_phases`, two phases run at the same time.
     Step {
+        /// The phase, as in the logs.
+        phase: &'static str,
         /// Number of finished steps.
         done: usize,
     },
@@ -83,5 +87,6 @@ pub enum Event<'a> {
     Note(&'a str),
 }
 
-/// A callback that receives the events of a run.
-pub type Listener<'a> = &'a mut dyn FnMut(Event);
+/// A callback that receives the events of a run, one at a time. Phases that run at the same time call it from different
+/// threads.
+pub type Listener<'a> = &'a mut (dyn FnMut(Event) + Send);

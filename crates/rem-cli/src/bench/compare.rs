@@ -248,6 +248,7 @@ impl Report {
         let scale = match self.scale {
             Scale::Paper => "",
             Scale::Tiny => ", tiny models",
+            Scale::Laptop => ", models of the preset atari-laptop",
         };
         format!("{}{scale}. Fastest step after a warm-up.\n", self.machine)
     }

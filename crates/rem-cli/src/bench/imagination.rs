@@ -85,6 +85,12 @@ pub fn run(args: ImaginationArgs) -> Result<()> {
 
 impl ImaginationArgs {
     fn run(&self) -> Result<()> {
+        if self.scale == Scale::Laptop {
+            return Err(usage(
+                "`rem bench imagination` has no laptop scale",
+                "`rem bench --scale laptop` measures imagination at the sizes of atari-laptop",
+            ));
+        }
         let (modes, batches, horizons) = match (self.sweep, self.compare) {
             (true, _) => (
                 &sweep::MODES[..],

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use rem::Result;
-use rem::config::{Config, Precision};
+use rem::config::{Config, ConfigError, Precision};
 
 /// An agent of the paper's comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -42,13 +42,14 @@ impl System {
         }
     }
 
-    fn preset(self) -> &'static str {
+    /// The preset on top of one with REM's sizes. `None` for an agent with sizes of its own.
+    fn ablation(self) -> Option<&'static str> {
         match self {
-            Self::Pop => "atari100k",
-            Self::NoPop => "atari100k,ablation-no-pop",
-            Self::Iris => "iris",
-            Self::IrisRem => "atari100k,ablation-iris",
-            Self::IrisController => "atari100k,ablation-iris-controller",
+            Self::Pop => Some(""),
+            Self::NoPop => Some(",ablation-no-pop"),
+            Self::Iris => None,
+            Self::IrisRem => Some(",ablation-iris"),
+            Self::IrisController => Some(",ablation-iris-controller"),
         }
     }
 }
@@ -60,13 +61,31 @@ pub enum Scale {
     Paper,
     /// Small enough to expose overhead
     Tiny,
+    /// The sizes and batch sizes of the preset atari-laptop for Breakout
+    Laptop,
 }
 
 impl Scale {
+    /// The preset with these sizes, before [`Self::settings`].
+    fn preset(self) -> &'static str {
+        match self {
+            Self::Paper | Self::Tiny => "atari100k",
+            Self::Laptop => "atari-laptop",
+        }
+    }
+
+    /// The game, which `atari-laptop` has sizes for, and the size of its frames where the preset has another one.
+    fn environment(self) -> &'static [&'static str] {
+        match self {
+            Self::Paper | Self::Tiny => &["env.game=catch", "env.frame_size=64"],
+            Self::Laptop => &["env.game=breakout"],
+        }
+    }
+
     /// Overrides of the preset.
     pub fn settings(self) -> &'static [&'static str] {
         match self {
-            Self::Paper => &[],
+            Self::Paper | Self::Laptop => &[],
             Self::Tiny => &[
                 "tokenizer.channels=8",
                 "tokenizer.embedding=64",
@@ -114,15 +133,30 @@ pub struct Setup {
 impl Setup {
     /// The config of a system.
     pub fn config(&self, system: System) -> Result<Config> {
-        let fixed = [self.scale.settings(), self.batches.settings()].concat();
+        let scale = self.scale;
+        let preset = match system.ablation() {
+            Some(ablation) => format!("{}{ablation}", scale.preset()),
+            None if scale == Scale::Laptop => {
+                return Err(ConfigError::new(
+                    format!("`{}` has no laptop scale", system.name()),
+                    "`iris-rem` has the sizes of REM",
+                )
+                .into());
+            }
+            None => system.name().into(),
+        };
+        let fixed = [
+            scale.settings(),
+            self.batches.settings(),
+            scale.environment(),
+        ]
+        .concat();
         let mut set: Vec<String> = fixed.into_iter().map(String::from).collect();
         set.extend([
-            "env.game=catch".into(),
-            "env.frame_size=64".into(),
             format!("precision={}", self.precision.name()),
             format!("device={}", self.device),
         ]);
-        Ok(Config::load(system.preset(), &set)?)
+        Ok(Config::load(&preset, &set)?)
     }
 }
 
@@ -159,6 +193,28 @@ mod tests {
         };
         assert_eq!(batches(&pop), [128, 64, 128]);
         assert_eq!(batches(&iris), [256, 64, 64]);
+    }
+
+    /// The numbers of configs/atari-laptop.toml, with its table for Breakout.
+    #[test]
+    fn the_laptop_scale_is_that_of_the_preset() {
+        let setup = |batches| Setup {
+            scale: Scale::Laptop,
+            precision: Precision::Mixed,
+            batches,
+            device: "flex".into(),
+        };
+        let found = setup(Batches::Paper).config(System::Pop).unwrap();
+        let preset = Config::load("atari-laptop", &["env.game=breakout".into()]).unwrap();
+        assert_eq!(found, preset);
+        assert_eq!((found.tokens_per_obs(), found.world_model.layers), (16, 3));
+        let no_pop = setup(Batches::Paper).config(System::NoPop).unwrap();
+        assert_eq!(no_pop.train.horizon, preset.train.horizon);
+        let error = setup(Batches::Reference).config(System::Iris).unwrap_err();
+        assert!(
+            error.hint().is_some_and(|hint| hint.contains("iris-rem")),
+            "{error}"
+        );
     }
 
     #[test]

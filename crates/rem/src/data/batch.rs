@@ -146,6 +146,37 @@ pub struct DreamStarts {
     pub mask: Tensor<2>,
 }
 
+/// [`DreamStarts`] on the host, in a fifth of the memory or less.
+pub(crate) struct HostStarts {
+    /// Number of segments, and steps of each.
+    batch: usize,
+    length: usize,
+    /// `[batch, length, K]`
+    tokens: Vec<u16>,
+    /// `[batch, length]`, like the mask.
+    actions: Vec<u8>,
+    is_real: Vec<bool>,
+}
+
+impl HostStarts {
+    /// The same as tensors.
+    pub(crate) fn to_device(&self, device: &Device) -> DreamStarts {
+        let (batch, length) = (self.batch, self.length);
+        let k = self.tokens.len() / (batch * length);
+        let tokens: Vec<i64> = self.tokens.iter().map(|t| i64::from(*t)).collect();
+        let actions: Vec<i64> = self.actions.iter().map(|a| i64::from(*a)).collect();
+        let mask: Vec<f32> = self.is_real.iter().map(|real| f32::from(*real)).collect();
+        let actions: Tensor<2, Int> =
+            Tensor::from_data(TensorData::new(actions, [batch, length]), device);
+        let mask: Tensor<2> = Tensor::from_data(TensorData::new(mask, [batch, length]), device);
+        DreamStarts {
+            tokens: Tensor::from_data(TensorData::new(tokens, [batch, length, k]), device),
+            actions: actions.narrow(1, 0, length - 1),
+            mask: mask.narrow(1, 0, length - 1),
+        }
+    }
+}
+
 /// Token batches of a replay, encoded by a tokenizer.
 pub struct TokenSource<'a> {
     /// The experience, and the cache of its tokens.
@@ -238,12 +269,14 @@ impl TokenSource<'_> {
 
     /// The starts of imagined rollouts from segments of `length = burn_in + 1` steps, padded on the left: the last
     /// observation is the first of the rollout.
-    pub(crate) fn dream_starts(&mut self, segments: &[Segment], length: usize) -> DreamStarts {
-        let batch = self.segments(segments, length);
-        DreamStarts {
-            tokens: batch.tokens,
-            actions: batch.actions.narrow(1, 0, length - 1),
-            mask: batch.mask.narrow(1, 0, length - 1),
+    pub(crate) fn dream_starts(&mut self, segments: &[Segment], length: usize) -> HostStarts {
+        let columns = self.gather(segments);
+        HostStarts {
+            batch: segments.len(),
+            length,
+            tokens: columns.tokens.iter().map(|t| *t as u16).collect(),
+            actions: columns.actions.iter().map(|a| *a as u8).collect(),
+            is_real: columns.mask.iter().map(|real| *real == 1.0).collect(),
         }
     }
 }
@@ -338,6 +371,42 @@ mod tests {
             }
         }
         assert_eq!(host::ints(batch.tokens), expected);
+    }
+
+    /// The starts of dreams are segments without the last action.
+    #[test]
+    fn dream_starts_keep_every_value_on_the_host() {
+        let config = Config::load("debug", &[]).unwrap();
+        let (size, k, device) = (
+            config.env.frame_size,
+            config.tokens_per_obs(),
+            Device::flex(),
+        );
+        let tokenizer = Tokenizer::new(&config.tokenizer, Precision::F32, &device);
+        let mut rng = ChaCha8Rng::seed_from_u64(2);
+        let mut replay = Replay::new(size * size * 3, k);
+        for step in 0..6u8 {
+            let frame: Vec<u8> = (0..size * size * 3).map(|_| rng.random()).collect();
+            replay.push(&frame, 1 + step, 0.0, Outcome::Running);
+        }
+        // The first one is padded by two steps.
+        let segments = [-2, 1].map(|start| Segment {
+            episode: 0,
+            start,
+            length: 4,
+        });
+        let mut source = TokenSource {
+            replay: &mut replay,
+            tokenizer: &tokenizer,
+            generation: 1,
+            tokens_per_obs: k,
+            device: &device,
+        };
+        let expected = source.segments(&segments, 4);
+        let found = source.dream_starts(&segments, 4).to_device(&device);
+        assert_eq!(host::ints(found.tokens), host::ints(expected.tokens));
+        assert_eq!(host::ints(found.actions), [0, 0, 1, 2, 3, 4]);
+        assert_eq!(host::floats(found.mask), [0.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
     }
 
     #[test]

@@ -63,16 +63,25 @@ fn seconds_left(config: &Config, timings: &[TimingLine], times: &[PhaseTime]) ->
         let is_done = |t: &TimingLine| t.epoch == now && t.phase == phase.name();
         timings.iter().any(is_done)
     };
-    let mut left = 0.0;
-    for epoch in now..=config.train.epochs {
-        for (phase, time) in Phase::ALL.into_iter().zip(times) {
-            if is_scheduled(config, epoch, phase) && (epoch > now || !done(phase)) {
-                left +=
-                    time.seconds_per_epoch.unwrap_or(0.0) * relative_length(config, epoch, phase);
-            }
-        }
-    }
-    left
+    let of_phase = |epoch: u32, phase: Phase| {
+        let runs = is_scheduled(config, epoch, phase) && (epoch > now || !done(phase));
+        let time = times.iter().find(|time| runs && time.name == phase.name());
+        let seconds = time.and_then(|time| time.seconds_per_epoch);
+        seconds.unwrap_or(0.0) * relative_length(config, epoch, phase)
+    };
+    let of_epoch = |epoch: u32| -> f64 {
+        let all: f64 = (Phase::ALL.into_iter())
+            .map(|phase| of_phase(epoch, phase))
+            .sum();
+        let overlap = if config.overlaps_in(epoch) {
+            let world = of_phase(epoch, Phase::Tokenizer) + of_phase(epoch, Phase::WorldModel);
+            world.min(of_phase(epoch, Phase::ActorCritic))
+        } else {
+            0.0
+        };
+        all - overlap
+    };
+    (now..=config.train.epochs).map(of_epoch).sum()
 }
 
 /// Whether the trainer runs a phase in an epoch.
@@ -127,6 +136,21 @@ mod tests {
         assert_eq!(progress.seconds_left, Some(2.0 + 110.0 + 110.0 + 14.0));
         assert_eq!(progress.phases[1].seconds, 20.0);
         assert_eq!(progress.phases[3].seconds_per_epoch, None);
+    }
+
+    #[test]
+    fn phases_that_overlap_count_once() {
+        let config = Config::load("debug", &["train.overlap_phases=true".into()]).unwrap();
+        let timings = [
+            timing(3, "collect", 1.0),
+            timing(3, "tokenizer", 10.0),
+            timing(3, "world_model", 100.0),
+            timing(3, "actor_critic", 70.0),
+        ];
+        // Epoch 4: the controller's 70 seconds are within the 110 of the others. The evaluation was never timed.
+        let left = |config: &Config| Progress::new(config, &timings).seconds_left;
+        assert_eq!(left(&config), Some(110.0));
+        assert_eq!(left(&debug()), Some(180.0));
     }
 
     #[test]

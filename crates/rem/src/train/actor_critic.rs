@@ -1,63 +1,55 @@
 //! The controller's training phase (paper, Algorithm 7: `train_C`).
 
 use burn::module::Module;
+use rand_chacha::ChaCha8Rng;
 
+use super::learners::ControllerLearner;
 use super::optimizer::NotFinite;
 use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
-use super::trainer::Trainer;
-use super::{Event, Listener};
 use crate::config::ReturnScaling;
+use crate::data::batch::HostStarts;
 use crate::imagination::imagine;
 use crate::model::actor_critic;
+use crate::model::tokenizer::Tokenizer;
 use crate::model::weights::{Array, Arrays};
+use crate::model::world_model::WorldModel;
 use crate::seeds::Purpose;
 
-impl Trainer {
-    /// Trains the controller for an epoch, on rollouts imagined from segments of the replay.
-    pub(super) fn train_actor_critic(
+impl ControllerLearner<'_> {
+    /// Trains the controller for an epoch, on rollouts that tokenizer and world model imagine. `starts` returns what
+    /// those of a batch start from, or `None` if no episode is long enough.
+    pub(super) fn train(
         &mut self,
-        epoch: u32,
-        listener: Listener,
+        tokenizer: &Tokenizer,
+        world_model: &WorldModel,
+        mut starts: impl FnMut(&mut ChaCha8Rng) -> Option<HostStarts>,
+        mut on_step: impl FnMut(usize),
     ) -> Result<PhaseReport, Diverged> {
-        let config = self.config.actor_critic.clone();
-        let settings = &config.optimizer;
-        let (length, steps) = (config.burn_in + 1, self.config.rollout_steps());
-        let mut rng = self.seeds.rng(epoch, Purpose::ActorCritic);
-        let tokenizer = self.agent.tokenizer.valid();
-        let world_model = self.agent.world_model.valid();
+        let config = &self.epoch.config.actor_critic;
+        let steps = self.epoch.config.rollout_steps();
+        let mut rng = self.epoch.rng(Purpose::ActorCritic);
+        let ensemble = self.epoch.config.world_model.ensemble_heads > 0;
         let (mut means, mut disagreements) = (Means::default(), Means::default());
-        let (mut scales, ensemble) = (Means::default(), self.config.world_model.ensemble_heads > 0);
-        for step in 0..settings.steps_per_epoch {
-            let segments = self.replay.sample_backward(
-                settings.batch_size,
-                length,
-                world_model.context(),
-                &mut rng,
-            );
-            let Some(segments) = segments else {
+        let mut scales = Means::default();
+        for step in 0..config.optimizer.steps_per_epoch {
+            let Some(starts) = starts(&mut rng) else {
                 return Ok(PhaseReport::no_segments("controller"));
             };
-            let starts = self
-                .token_source(&tokenizer)
-                .dream_starts(&segments, length);
+            let starts = starts.to_device(self.epoch.device);
             let rollout = imagine(
-                &self.agent.actor_critic.valid(),
-                &world_model,
-                &tokenizer,
+                &self.controller.valid(),
+                world_model,
+                tokenizer,
                 starts.clone(),
                 steps,
                 config.inputs.burn_in_actions(),
                 &mut rng,
             );
-            let (experience, stats) =
-                (self.objective).experience(rollout, &self.agent.actor_critic, &config);
+            let (experience, stats) = (self.objective).experience(rollout, self.controller, config);
             let return_scale = experience.return_scale;
-            let losses = actor_critic::losses(experience, &config);
+            let losses = actor_critic::losses(experience, config);
             let total = losses.total();
-            let result = self
-                .optimizers
-                .actor_critic
-                .step(self.agent.actor_critic.clone(), &total);
+            let result = self.optimizer.step(self.controller.clone(), &total);
             let (controller, norm) = result.map_err(|NotFinite(what)| Diverged {
                 phase: Phase::ActorCritic.name(),
                 what,
@@ -67,8 +59,8 @@ impl Trainer {
                     ("mask".into(), Array::from_tensor(starts.mask)),
                 ]),
             })?;
-            self.agent.actor_critic = controller;
-            self.objective.update(&self.agent.actor_critic, &config);
+            *self.controller = controller;
+            self.objective.update(self.controller, config);
             means.add(&[
                 ("loss", scalar(&total)),
                 ("loss_policy", scalar(&losses.policy)),
@@ -85,7 +77,7 @@ impl Trainer {
             if config.return_scaling != (ReturnScaling::Off {}) {
                 scales.add(&[("return_scale", return_scale)]);
             }
-            listener(Event::Step { done: step + 1 });
+            on_step(step + 1);
         }
         Ok(PhaseReport {
             values: [means.take(), disagreements.take(), scales.take()].concat(),

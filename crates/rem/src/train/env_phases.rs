@@ -31,7 +31,12 @@ impl Trainer {
             &self.config,
             &self.device,
             &mut self.seeds.rng(epoch, Purpose::Collect),
-            |done| listener(Event::Step { done }),
+            |done| {
+                listener(Event::Step {
+                    phase: Phase::Collect.name(),
+                    done,
+                })
+            },
         )?;
         let mut values = vec![
             ("steps", self.replay.steps() as f64),
@@ -77,7 +82,10 @@ impl Trainer {
             &self.seeds,
             &self.device,
             |done| {
-                listener(Event::Step { done });
+                listener(Event::Step {
+                    phase: Phase::Evaluate.name(),
+                    done,
+                });
             },
         )?;
         let world_model = self.agent.world_model.valid();

@@ -4,10 +4,9 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use rand::Rng;
 
+use super::learners::WorldLearner;
 use super::optimizer::NotFinite;
 use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
-use super::trainer::Trainer;
-use super::{Event, Listener};
 use crate::config::{CodebookInit, Encoder, Reconstruction};
 use crate::data::batch::{self, host_tokens};
 use crate::host;
@@ -22,36 +21,31 @@ const PLATEAU: f64 = 0.5;
 /// Steps after which the explained variance should exceed [`PLATEAU`].
 const PLATEAU_STEPS: u64 = 600;
 
-impl Trainer {
+impl WorldLearner<'_> {
     /// Trains the tokenizer for an epoch, on frames of the replay.
     pub(super) fn train_tokenizer(
         &mut self,
-        epoch: u32,
-        listener: Listener,
+        mut on_step: impl FnMut(usize),
     ) -> Result<PhaseReport, Diverged> {
-        let config = self.config.tokenizer.clone();
+        let config = &self.epoch.config.tokenizer;
         let settings = &config.optimizer;
-        let mut rng = self.seeds.rng(epoch, Purpose::Tokenizer);
+        let mut rng = self.epoch.rng(Purpose::Tokenizer);
         let mut used = CodeUsage::new(config.vocabulary);
         let (mut means, mut reset) = (Means::default(), 0);
         for step in 0..settings.steps_per_epoch {
             let frames = self.augmented_frames(settings.batch_size, config.random_shift, &mut rng);
-            if self.optimizers.tokenizer.steps() == 0 {
+            if self.tokenizer_optimizer.steps() == 0 {
                 self.initialize_tokenizer(&frames, &mut rng);
             }
-            let losses =
-                (self.agent.tokenizer).losses(frames.clone(), &config, self.lpips.as_ref());
+            let losses = (self.tokenizer).losses(frames.clone(), config, self.lpips);
             let total = losses.total();
-            let result = self
-                .optimizers
-                .tokenizer
-                .step(self.agent.tokenizer.clone(), &total);
+            let result = (self.tokenizer_optimizer).step(self.tokenizer.clone(), &total);
             let (tokenizer, norm) = result.map_err(|NotFinite(what)| Diverged {
                 phase: Phase::Tokenizer.name(),
                 what,
                 batch: Arrays::from([("frames".into(), Array::from_tensor(frames.clone()))]),
             })?;
-            self.agent.tokenizer = tokenizer;
+            *self.tokenizer = tokenizer;
 
             used.count(&host_tokens(losses.tokens));
             if config.dead_code_reset_after > 0 {
@@ -72,7 +66,7 @@ impl Trainer {
                 ("mean_frame_error", baseline),
                 ("grad_norm", norm),
             ]);
-            listener(Event::Step { done: step + 1 });
+            on_step(step + 1);
         }
         let mut values = means.take();
         let value = |name: &str| {
@@ -89,7 +83,7 @@ impl Trainer {
         values.push(("codes_reset", reset as f64));
 
         let mut warnings = Vec::new();
-        if self.optimizers.tokenizer.steps() >= PLATEAU_STEPS {
+        if self.tokenizer_optimizer.steps() >= PLATEAU_STEPS {
             let few = (config.vocabulary / 32).max(2);
             if used.active() <= few || explained < PLATEAU {
                 warnings.push(format!(
@@ -109,7 +103,7 @@ impl Trainer {
     fn sample_frames(&self, count: usize, rng: &mut impl Rng) -> Tensor<4> {
         let ids = self.replay.sample_frames(count, rng);
         let pixels = ids.iter().map(|id| self.replay.frame(*id));
-        batch::frames(pixels, self.config.env.frame_size, &self.device)
+        batch::frames(pixels, self.epoch.config.env.frame_size, self.epoch.device)
     }
 
     /// As [`Self::sample_frames`], each shifted at random by up to `most` pixels.
@@ -117,30 +111,34 @@ impl Trainer {
         if most == 0 {
             return self.sample_frames(count, rng);
         }
-        let size = self.config.env.frame_size;
+        let size = self.epoch.config.env.frame_size;
         let ids = self.replay.sample_frames(count, rng).into_iter();
         let shifted = ids.map(|id| {
             let shift = batch::random_shift(most, rng);
             batch::shifted(self.replay.frame(id), size, shift)
         });
         let shifted: Vec<Vec<u8>> = shifted.collect();
-        batch::frames(shifted.iter().map(|frame| &frame[..]), size, &self.device)
+        batch::frames(
+            shifted.iter().map(|frame| &frame[..]),
+            size,
+            self.epoch.device,
+        )
     }
 
     /// Initializes the whitening of the encoder and the codebook from data, if configured: from the first batch or, for
     /// whitened patches, from [`FITTED_FRAMES`] frames.
     fn initialize_tokenizer(&mut self, first_batch: &Tensor<4>, rng: &mut impl Rng) {
-        let config = self.config.tokenizer.clone();
+        let config = &self.epoch.config.tokenizer;
         let frames = match config.encoder {
             Encoder::Cnn { .. } => first_batch.clone(),
             Encoder::WhitenedPatches {} => self.sample_frames(FITTED_FRAMES, rng),
         };
-        let tokenizer = self.agent.tokenizer.clone().fit_whitening(frames.clone());
-        self.agent.tokenizer = tokenizer;
+        let tokenizer = self.tokenizer.clone().fit_whitening(frames.clone());
+        *self.tokenizer = tokenizer;
         if config.codebook_init == CodebookInit::Data {
             let all: Vec<usize> = (0..config.vocabulary).collect();
-            let latents = self.agent.tokenizer.valid().latent_rows(frames);
-            let codes = self.agent.tokenizer.codes();
+            let latents = self.tokenizer.valid().latent_rows(frames);
+            let codes = self.tokenizer.codes();
             self.set_codes(reset_codes(codes, &all, latents, rng));
         }
     }
@@ -152,14 +150,14 @@ impl Trainer {
         latents: Tensor<2>,
         rng: &mut impl Rng,
     ) -> usize {
-        let codes = self.agent.tokenizer.codes();
-        let latents = match self.config.tokenizer.encoder {
+        let codes = self.tokenizer.codes();
+        let latents = match self.epoch.config.tokenizer.encoder {
             Encoder::Cnn { .. } => latents,
             // The encoder is fixed, so a code that is unused now may be used again: reset only codes that none of many
             // frames uses.
             Encoder::WhitenedPatches {} => {
                 let frames = self.sample_frames(FITTED_FRAMES, rng);
-                let latents = self.agent.tokenizer.valid().latent_rows(frames);
+                let latents = self.tokenizer.valid().latent_rows(frames);
                 let in_use = host::ints(rem_kernels::nearest(latents.clone(), codes.clone()));
                 dead.retain(|code| !in_use.contains(&(*code as i64)));
                 latents
@@ -170,7 +168,7 @@ impl Trainer {
     }
 
     fn set_codes(&mut self, codes: Tensor<2>) {
-        self.agent.tokenizer = self.agent.tokenizer.clone().with_codes(codes);
+        *self.tokenizer = self.tokenizer.clone().with_codes(codes);
     }
 }
 

@@ -11,16 +11,14 @@ use burn::tensor::Device;
 use super::collect::CollectEnv;
 use super::env_snapshots;
 use super::objective::ControllerObjective;
-use super::phase::{Diverged, Phase};
+use super::phase::Diverged;
 use super::state::{Optimizers, all_arrays, config_crc32};
 use super::{Event, Listener};
 use crate::config::Config;
-use crate::data::batch::TokenSource;
 use crate::data::replay::{ChunkInfo, Replay, SegmentLosses};
 use crate::env::{EnvFactory, Spaces};
 use crate::error::{Error, Result};
 use crate::model::agent::Agent;
-use crate::model::tokenizer::Tokenizer;
 use crate::model::tokenizer::lpips::Lpips;
 use crate::model::weights::{self, Array};
 use crate::run::checkpoint::{Checkpoint, Manifest};
@@ -133,11 +131,7 @@ impl Trainer {
         if epoch <= self.config.collect.epochs && !self.collect_envs.is_empty() {
             self.collect(epoch, listener)?;
         }
-        for phase in Phase::ALL {
-            if phase.settings(&self.config).learns_in(epoch) {
-                self.learn(phase, epoch, steps_before, listener)?;
-            }
-        }
+        self.learn(epoch, steps_before, listener)?;
         if self.evaluates(epoch) {
             self.evaluate(epoch, listener)?;
         }
@@ -169,44 +163,6 @@ impl Trainer {
         }
         let every = self.config.evaluate.every;
         self.is_final(epoch) || (every > 0 && epoch.is_multiple_of(every))
-    }
-
-    fn learn(
-        &mut self,
-        phase: Phase,
-        epoch: u32,
-        first_new: usize,
-        listener: Listener,
-    ) -> Result<(), EpochError> {
-        let settings = phase.settings(&self.config);
-        let steps = settings.steps_per_epoch;
-        let rate = settings.learning_rate_in(epoch, self.config.train.epochs);
-        self.optimizers.of(phase).set_learning_rate(rate);
-        listener(Event::Phase {
-            epoch,
-            phase: phase.name(),
-            steps,
-        });
-        let started = Instant::now();
-        let report = match phase {
-            Phase::Tokenizer => self.train_tokenizer(epoch, listener),
-            Phase::WorldModel => self.train_world_model(epoch, first_new, listener),
-            Phase::ActorCritic => self.train_actor_critic(epoch, listener),
-        };
-        let report = report.map_err(EpochError::Diverged)?;
-        for warning in &report.warnings {
-            listener(Event::Note(warning));
-            self.metrics.note(epoch, warning).map_err(Error::Logs)?;
-        }
-        self.phase_done(
-            epoch,
-            phase.name(),
-            steps,
-            started,
-            &report.values,
-            listener,
-        )?;
-        Ok(())
     }
 
     /// Logs the metrics and the duration of a phase, and reports them to the listener.
@@ -270,23 +226,6 @@ impl Trainer {
         Ok(scores)
     }
 
-    /// Version of the token cache. Changes with every optimizer step of the tokenizer and with every epoch: checkpoints
-    /// do not include the cache, so a resumed run could round near ties between two codes differently.
-    fn token_generation(&self) -> u64 {
-        (u64::from(self.epoch) << 40) | self.optimizers.tokenizer.steps()
-    }
-
-    /// Token batches of the replay.
-    pub(super) fn token_source<'a>(&'a mut self, tokenizer: &'a Tokenizer) -> TokenSource<'a> {
-        TokenSource {
-            tokenizer,
-            generation: self.token_generation(),
-            tokens_per_obs: self.config.tokens_per_obs(),
-            device: &self.device,
-            replay: &mut self.replay,
-        }
-    }
-
     /// Writes the batch that diverged, for inspection.
     fn diverged_error(&self, epoch: u32, diverged: Diverged) -> Error {
         let dump = self.run.path().join(layout::diverged_name(epoch));
@@ -306,9 +245,15 @@ impl Trainer {
 }
 
 /// Why an epoch was not finished.
-enum EpochError {
+pub(super) enum EpochError {
     Diverged(Diverged),
     Failed(Error),
+}
+
+impl From<Diverged> for EpochError {
+    fn from(diverged: Diverged) -> Self {
+        Self::Diverged(diverged)
+    }
 }
 
 impl From<Error> for EpochError {

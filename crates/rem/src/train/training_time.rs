@@ -6,7 +6,7 @@ use std::fmt::{self, Display, Formatter};
 
 use super::phase::Phase;
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::tokenizer::lpips::Lpips;
 use steps::{Steps, Work};
 
@@ -24,6 +24,8 @@ pub struct TrainingTime {
     pub world_model: f64,
     /// The controller's steps, with imagination and the encoding of frames that are not cached.
     pub actor_critic: f64,
+    /// Seconds in which the controller learns at the same time as the others.
+    pub overlap: f64,
 }
 
 impl TrainingTime {
@@ -48,7 +50,7 @@ impl TrainingTime {
         };
         let rough = StepTimes::of(config, &mut one);
         // A batch of one takes longer than its share of a larger batch, so this is an upper bound.
-        if rough.over_the_run(config).total() < SHORT {
+        if rough.over_the_run(config, None).total() < SHORT {
             return Ok(None);
         }
         let mut several = |work: Work, full: usize| {
@@ -57,33 +59,66 @@ impl TrainingTime {
             steps.seconds(work, batch) / batch as f64
         };
         let times = StepTimes::of(config, &mut several);
-        Ok(Some(times.over_the_run(config)))
+        let overlaps = config.train.overlap_phases && config.device == "flex";
+        let beside = match overlaps && rayon::current_num_threads() > 1 {
+            true => Some(on_half_of_the_threads(|| {
+                StepTimes::of(config, &mut several)
+            })?),
+            false => None,
+        };
+        Ok(Some(times.over_the_run(config, beside)))
     }
 
-    /// All components together.
+    /// The duration: all components together, less the time in which they overlap.
     pub fn total(&self) -> f64 {
-        self.tokenizer + self.world_model + self.actor_critic
+        self.tokenizer + self.world_model + self.actor_critic - self.overlap
+    }
+
+    /// The same with the controller beside the others. The rest of the longer side, which then has all threads, counts
+    /// like the part before: this is an upper bound.
+    fn overlapped(self) -> Self {
+        Self {
+            overlap: self.actor_critic.min(self.tokenizer + self.world_model),
+            ..self
+        }
     }
 
     fn add(&mut self, other: Self, times: f64) {
         self.tokenizer += times * other.tokenizer;
         self.world_model += times * other.world_model;
         self.actor_critic += times * other.actor_critic;
+        self.overlap += times * other.overlap;
     }
 }
 
-/// `about 16 days (tokenizer 1.6 days, world model 11 days, controller 3.7 days)`
+/// `about 16 days (tokenizer 1.6 days, world model 11 days, controller 3.7 days)`, and `, 3.5 days of them at the same time`
+/// before the last parenthesis if phases overlap.
 impl Display for TrainingTime {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "about {} (tokenizer {}, world model {}, controller {})",
+            "about {} (tokenizer {}, world model {}, controller {}",
             rounded(self.total()),
             rounded(self.tokenizer),
             rounded(self.world_model),
             rounded(self.actor_critic)
-        )
+        )?;
+        if self.overlap > 0.0 {
+            write!(f, ", {} of them at the same time", rounded(self.overlap))?;
+        }
+        f.write_str(")")
     }
+}
+
+/// Runs `work` on half of the threads, the share of each side when phases overlap.
+fn on_half_of_the_threads<R: Send>(work: impl FnOnce() -> R + Send) -> Result<R> {
+    let threads = rayon::current_num_threads().div_ceil(2);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|e| Error::Device {
+        message: format!("cannot start {threads} threads: {e}"),
+        hint: "try `--threads 1`".into(),
+    })?;
+    Ok(pool.install(work))
 }
 
 /// A duration with two digits, in minutes, hours or days.
@@ -134,8 +169,8 @@ impl StepTimes {
         seconds / phase.settings(config).batch_size as f64
     }
 
-    /// The time of all epochs.
-    fn over_the_run(&self, config: &Config) -> TrainingTime {
+    /// The time of all epochs. `beside` are the times of steps on the threads of one side, if phases overlap.
+    fn over_the_run(&self, config: &Config, beside: Option<Self>) -> TrainingTime {
         let changes = Phase::ALL.map(|phase| {
             let settings = phase.settings(config);
             settings.start_after.max(settings.stop_after)
@@ -147,7 +182,10 @@ impl StepTimes {
             if epoch <= config.collect.epochs {
                 replay += config.collect.steps_per_epoch as f64;
             }
-            let time = self.of_epoch(config, epoch, replay);
+            let time = match beside.filter(|_| config.overlaps_in(epoch)) {
+                Some(beside) => beside.of_epoch(config, epoch, replay).overlapped(),
+                None => self.of_epoch(config, epoch, replay),
+            };
             if epoch > last_change {
                 total.add(time, f64::from(config.train.epochs - epoch) + 1.0);
                 break;
@@ -179,6 +217,7 @@ impl StepTimes {
             tokenizer: steps(Phase::Tokenizer) * self.tokenizer,
             world_model: steps(Phase::WorldModel) * self.world_model + first * self.frame,
             actor_critic: steps(Phase::ActorCritic) * self.actor_critic + then * self.frame,
+            overlap: 0.0,
         }
     }
 }
@@ -254,7 +293,7 @@ mod tests {
             actor_critic: 5.0,
             frame: 0.0,
         };
-        let total = times.over_the_run(&config);
+        let total = times.over_the_run(&config, None);
         assert_eq!(total.tokenizer, 595.0 * 200.0);
         assert_eq!(total.world_model, 575.0 * 200.0 * 10.0);
         assert_eq!(total.actor_critic, 550.0 * 100.0 * 5.0);
@@ -271,11 +310,41 @@ mod tests {
             actor_critic: 0.0,
             frame: 1.0,
         };
-        let encoded = frames.over_the_run(&config);
+        let encoded = frames.over_the_run(&config, None);
         assert_eq!(encoded.tokenizer, 0.0);
         let in_replay: f64 = (26..=600).map(|e| 200.0 * f64::from(500.min(e))).sum();
         assert!(encoded.total() < in_replay && encoded.total() > 0.95 * in_replay);
         assert!(encoded.world_model > encoded.actor_critic);
+    }
+
+    /// Debug preset: the controller learns in epochs 3 and 4, beside tokenizer and world model.
+    #[test]
+    fn overlapping_phases_count_once() {
+        let config = config(&["train.overlap_phases=true"]);
+        let alone = StepTimes {
+            tokenizer: 10.0,
+            world_model: 100.0,
+            actor_critic: 70.0,
+            frame: 0.0,
+        };
+        let beside = StepTimes {
+            tokenizer: 15.0,
+            world_model: 150.0,
+            actor_critic: 110.0,
+            frame: 0.0,
+        };
+        let total = alone.over_the_run(&config, Some(beside));
+        // Two steps per phase and epoch. Epochs 1 and 2: 20 and 220 seconds. Epochs 3 and 4: 330 seconds each, within
+        // which the controller takes 220.
+        assert_eq!(total.overlap, 440.0);
+        assert_eq!(total.total(), 240.0 + 660.0);
+        assert!(
+            total
+                .to_string()
+                .ends_with(", 7 min of them at the same time)"),
+            "{total}"
+        );
+        assert_eq!(alone.over_the_run(&config, None).overlap, 0.0);
     }
 
     /// A component that stops counts up to its last epoch, and no number of epochs takes long to add up.
@@ -291,7 +360,7 @@ mod tests {
             actor_critic: 1.0,
             frame: 0.0,
         };
-        let total = times.over_the_run(&config);
+        let total = times.over_the_run(&config, None);
         assert_eq!(total.tokenizer, 10.0 * 2.0);
         assert_eq!(total.world_model, (4e9 - 1.0) * 2.0);
         assert_eq!(total.actor_critic, (4e9 - 2.0) * 2.0);

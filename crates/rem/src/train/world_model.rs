@@ -3,10 +3,9 @@
 use burn::module::Module;
 use rand::{Rng, RngExt};
 
+use super::learners::WorldLearner;
 use super::optimizer::NotFinite;
 use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
-use super::trainer::Trainer;
-use super::{Event, Listener};
 use crate::data::batch::TokenSource;
 use crate::data::replay::Segment;
 use crate::host;
@@ -18,23 +17,20 @@ use crate::seeds::Purpose;
 /// Maximum number of segments for the validation losses.
 const MAX_VALIDATION_SEGMENTS: usize = 64;
 
-impl Trainer {
-    /// Trains the world model for an epoch. `first_new` is the position of the first replay step of this epoch.
+impl WorldLearner<'_> {
+    /// Trains the world model for an epoch.
     pub(super) fn train_world_model(
         &mut self,
-        epoch: u32,
-        first_new: usize,
-        listener: Listener,
+        mut on_step: impl FnMut(usize),
     ) -> Result<PhaseReport, Diverged> {
-        let config = self.config.world_model.clone();
-        let (settings, horizon) = (&config.optimizer, self.config.train.horizon);
-        let mut rng = self.seeds.rng(epoch, Purpose::WorldModel);
-        // Seeds dropout on devices that have their own generator.
-        self.seeds
-            .seed_device(&self.device, epoch, Purpose::WorldModel);
-        let tokenizer = self.agent.tokenizer.valid();
+        let config = &self.epoch.config.world_model;
+        let (settings, horizon) = (&config.optimizer, self.epoch.config.train.horizon);
+        let mut rng = self.epoch.rng(Purpose::WorldModel);
+        // Seeds dropout on devices that have their own generator. No other phase of training draws from it.
+        (self.epoch.seeds).seed_device(self.epoch.device, self.epoch.number, Purpose::WorldModel);
+        let tokenizer = self.tokenizer.valid();
         let codes = tokenizer.codes();
-        let validation = self.validation_losses(&tokenizer, first_new);
+        let validation = self.validation_losses(&tokenizer);
         let (mut means, mut average) = (Means::default(), WeightAverage::default());
         let mut ensembles = Means::default();
         let averaged = (settings.steps_per_epoch as f64 * config.weight_averaging).round() as usize;
@@ -48,12 +44,9 @@ impl Trainer {
                 config.random_shift,
                 &mut rng,
             );
-            let losses = self.agent.world_model.losses(&codes, &batch, rng.random());
+            let losses = self.world_model.losses(&codes, &batch, rng.random());
             let total = losses.total();
-            let result = self
-                .optimizers
-                .world_model
-                .step(self.agent.world_model.clone(), &total);
+            let result = (self.world_model_optimizer).step(self.world_model.clone(), &total);
             let (world_model, norm) = result.map_err(|NotFinite(what)| Diverged {
                 phase: Phase::WorldModel.name(),
                 what,
@@ -65,13 +58,13 @@ impl Trainer {
                     ("mask".into(), Array::from_tensor(batch.mask)),
                 ]),
             })?;
-            self.agent.world_model = world_model;
+            *self.world_model = world_model;
             if config.prioritized_fraction > 0.0 {
                 let by_segment = host::floats(losses.by_segment());
-                (self.segment_losses).record(&self.replay, &segments, &by_segment);
+                (self.segment_losses).record(self.replay, &segments, &by_segment);
             }
             if step + averaged >= settings.steps_per_epoch {
-                average.add(&self.agent.world_model);
+                average.add(self.world_model);
             }
             means.add(&[
                 ("loss", scalar(&total)),
@@ -83,9 +76,9 @@ impl Trainer {
             if let Some(ensemble) = &losses.ensemble {
                 ensembles.add(&[("loss_ensemble", scalar(ensemble))]);
             }
-            listener(Event::Step { done: step + 1 });
+            on_step(step + 1);
         }
-        self.agent.world_model = average.apply_to(self.agent.world_model.clone());
+        *self.world_model = average.apply_to(self.world_model.clone());
         let mut values = means.take();
         values.extend(ensembles.take());
         values.extend(validation);
@@ -98,8 +91,8 @@ impl Trainer {
     /// The segments of a batch: a fraction by their last losses, the others uniformly. `None` if no episode is long
     /// enough.
     fn sample_segments(&self, rng: &mut impl Rng) -> Option<Vec<Segment>> {
-        let config = &self.config.world_model;
-        let (count, horizon) = (config.optimizer.batch_size, self.config.train.horizon);
+        let config = &self.epoch.config.world_model;
+        let (count, horizon) = (config.optimizer.batch_size, self.epoch.config.train.horizon);
         let min_real = config.first_outcome() + 1;
         let prioritized = (count as f64 * config.prioritized_fraction).round() as usize;
         let uniform = count - prioritized;
@@ -107,7 +100,7 @@ impl Trainer {
             .replay
             .sample_forward(uniform, horizon, min_real, rng)?;
         if prioritized > 0 {
-            let losses = &self.segment_losses;
+            let losses = &*self.segment_losses;
             let drawn =
                 (self.replay).sample_prioritized(prioritized, horizon, min_real, losses, rng);
             segments.extend(drawn?);
@@ -115,20 +108,15 @@ impl Trainer {
         Some(segments)
     }
 
-    /// The losses on the steps from position `first_new` on, before the world model is trained on them. Empty without
-    /// such steps.
-    fn validation_losses(
-        &mut self,
-        tokenizer: &Tokenizer,
-        first_new: usize,
-    ) -> Vec<(&'static str, f64)> {
-        let config = &self.config.world_model;
-        let (batch_size, horizon) = (config.optimizer.batch_size, self.config.train.horizon);
+    /// The losses on the epoch's new steps, before the world model is trained on them. Empty without such steps.
+    fn validation_losses(&mut self, tokenizer: &Tokenizer) -> Vec<(&'static str, f64)> {
+        let config = &self.epoch.config.world_model;
+        let (batch_size, horizon) = (config.optimizer.batch_size, self.epoch.config.train.horizon);
         let min_real = config.first_outcome() + 1;
-        let mut segments = self.replay.segments_since(first_new, horizon, min_real);
+        let mut segments = (self.replay).segments_since(self.first_new, horizon, min_real);
         let every = segments.len().div_ceil(MAX_VALIDATION_SEGMENTS).max(1);
         segments = segments.into_iter().step_by(every).collect();
-        let model = self.agent.world_model.valid();
+        let model = self.world_model.valid();
         let mut source = self.token_source(tokenizer);
         let names = [
             "validation/loss_obs",
