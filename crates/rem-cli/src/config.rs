@@ -6,7 +6,7 @@ use rem::config::Config;
 
 /// Print the resolved config of a preset as TOML
 ///
-/// The output lists every key that `--set` accepts. Presets: quick, paddle, crossing, debug, atari-laptop, atari100k (the
+/// The output lists every key that `--set` accepts. Presets: quick, debug, atari-laptop, atari100k (the
 /// published program), paper-text (the paper's text where it differs), iris, simulus (the follow-up of REM's authors).
 /// Ablations: ablation-none, ablation-no-pop, ablation-iris, ablation-separate-embeddings, ablation-8x8, ablation-4x4,
 /// ablation-iris-controller, ablation-no-action-inputs. In a comma-separated list, later presets override earlier ones.

@@ -69,7 +69,7 @@ enum Command {
 /// Options that select and override a config.
 #[derive(Args)]
 struct ConfigSource {
-    /// Preset: quick, paddle, crossing, debug, atari-laptop, atari100k, paper-text, iris, simulus, ablation-… (`rem config
+    /// Preset: quick, debug, atari-laptop, atari100k, paper-text, iris, simulus, ablation-… (`rem config
     /// --help` lists all); later ones override earlier ones in a list such as `atari100k,ablation-no-pop`
     #[arg(long, default_value = "quick", value_name = "NAME")]
     preset: String,
