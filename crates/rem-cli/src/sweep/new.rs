@@ -18,7 +18,7 @@ Examples:
   rem sweep new runs/paper --preset atari100k --games all --seeds 1..5
   rem sweep new runs/ablations --grid preset=ablation-none,ablation-no-pop --seeds 1,2
   rem sweep new runs/precision --grid preset=quick,paddle --grid precision=f32,mixed --seeds 1..5
-  rem sweep new runs/entropy --game paddle --grid actor_critic.entropy_weight=0.001,0.003,0.01
+  rem sweep new runs/entropy --games paddle --grid actor_critic.entropy_weight=0.001,0.003,0.01
 
 Several grids are combined: the third example has 2 x 2 x 5 runs. A run is in STUDY/GAME-seedN, or with a grid in
 STUDY/VARIANT/GAME-seedN.")]
