@@ -31,8 +31,14 @@ pub struct PhaseTime {
 const LATEST: usize = 5;
 
 impl Progress {
-    /// The progress after the phases in `timings`.
+    /// The progress after the phases in `timings`. A phase that was never timed counts as 0.
     pub fn new(config: &Config, timings: &[TimingLine]) -> Self {
+        Self::expecting(config, timings, &|_, _| None)
+    }
+
+    /// As [`Progress::new`], with the seconds that a phase is expected to take in an epoch, which may be wrong by a factor:
+    /// phases that were timed correct the others.
+    pub fn expecting(config: &Config, timings: &[TimingLine], expected: Expected) -> Self {
         let time = |phase: Phase| {
             let times: Vec<f64> = timings
                 .iter()
@@ -50,25 +56,58 @@ impl Progress {
         let phases = Phase::ALL.map(time).to_vec();
         Self {
             epochs: config.train.epochs,
-            seconds_left: (!timings.is_empty()).then(|| seconds_left(config, timings, &phases)),
+            seconds_left: (!timings.is_empty()).then(|| seconds_left(config, timings, expected)),
             phases,
         }
     }
 }
 
-/// The sum over all remaining phases. A phase that was never timed counts as 0.
-fn seconds_left(config: &Config, timings: &[TimingLine], times: &[PhaseTime]) -> f64 {
+/// The seconds that a phase is expected to take in an epoch. `None` for a phase of which nothing is known.
+pub type Expected<'a> = &'a dyn Fn(Phase, u32) -> Option<f64>;
+
+/// The sum over all remaining phases.
+fn seconds_left(config: &Config, timings: &[TimingLine], expected: Expected) -> f64 {
     let now = timings.last().map_or(1, |t| t.epoch);
     let done = |phase: Phase| {
         let is_done = |t: &TimingLine| t.epoch == now && t.phase == phase.name();
         timings.iter().any(is_done)
     };
+    // What a phase takes in an epoch, in seconds or, without an expectation, in units of its usual length.
+    let length = |phase, epoch| match expected(phase, epoch) {
+        Some(seconds) => seconds,
+        None => relative_length(config, epoch, phase),
+    };
+    let latest = |phase: Phase| {
+        let of_phase = timings
+            .iter()
+            .rev()
+            .filter(move |t| t.phase == phase.name());
+        of_phase.take(LATEST)
+    };
+    // Measured and expected seconds of the phases for which both are known: how fast the machine is.
+    let mut machine = (0.0, 0.0);
+    // Seconds per unit of each phase that was timed.
+    let scales = Phase::ALL.map(|phase| {
+        let measured: f64 = latest(phase).map(|t| t.seconds).sum();
+        let lengths: f64 = latest(phase).map(|t| length(phase, t.epoch)).sum();
+        if expected(phase, now).is_some() {
+            machine = (machine.0 + measured, machine.1 + lengths);
+        }
+        (lengths > 0.0).then(|| measured / lengths)
+    });
+    let machine = if machine.1 > 0.0 {
+        machine.0 / machine.1
+    } else {
+        1.0
+    };
     let mut left = 0.0;
     for epoch in now..=config.train.epochs {
-        for (phase, time) in Phase::ALL.into_iter().zip(times) {
+        for (phase, scale) in Phase::ALL.into_iter().zip(scales) {
             if is_scheduled(config, epoch, phase) && (epoch > now || !done(phase)) {
-                left +=
-                    time.seconds_per_epoch.unwrap_or(0.0) * relative_length(config, epoch, phase);
+                left += match scale {
+                    Some(scale) => scale * length(phase, epoch),
+                    None => expected(phase, epoch).map_or(0.0, |seconds| machine * seconds),
+                };
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Estimates how long a run trains, from training steps with small batches.
+//! Estimates how long a run trains, from training steps that are measured before it starts.
 
 mod steps;
 
@@ -10,10 +10,14 @@ use crate::error::Result;
 use crate::model::tokenizer::lpips::Lpips;
 use steps::{Steps, Work};
 
-/// Runs below this many seconds are not measured further than with batches of one.
+/// Runs below this many seconds are short: their user waits for them.
 const SHORT: f64 = 600.0;
-/// Seconds for which each component is measured in longer runs.
+/// Seconds for which a step of each component is measured.
 const BUDGET: f64 = 1.0;
+/// Steps of small models vary: this many are measured, …
+const REPEATS: usize = 5;
+/// … within this many seconds.
+const SHORT_STEPS: f64 = 0.1;
 
 /// Estimated seconds of training in a run, by component. Playing, in collection and evaluation, is not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,37 +31,13 @@ pub struct TrainingTime {
 }
 
 impl TrainingTime {
-    /// Measures steps at the run's model sizes on its device, and adds them up over the run. `None` for runs of less
-    /// than about ten minutes. On the CPU, batches are small and times are scaled, so that it takes a few seconds.
-    /// Other devices run whole batches.
-    ///
-    /// Uses an agent and random numbers of its own, so that the run does not depend on it.
+    /// Measures steps and adds them up over the run ([`StepTimes::measure`]). `None` for runs of less than about ten minutes.
     ///
     /// # Errors
     ///
     /// If the config's device is not available.
     pub fn measure(config: &Config, lpips: Option<&Lpips>) -> Result<Option<Self>> {
-        let mut steps = Steps::new(config, lpips)?;
-        // On other devices a batch takes hardly longer than a part of it.
-        let smallest = |full: usize| if config.device == "flex" { 1 } else { full };
-        let mut one = |work: Work, full: usize| {
-            let batch = smallest(full);
-            // The first time also compiles kernels and fills caches.
-            steps.seconds(work, batch);
-            steps.seconds(work, batch) / batch as f64
-        };
-        let rough = StepTimes::of(config, &mut one);
-        // A batch of one takes longer than its share of a larger batch, so this is an upper bound.
-        if rough.over_the_run(config).total() < SHORT {
-            return Ok(None);
-        }
-        let mut several = |work: Work, full: usize| {
-            let known = rough.of_one(config, work);
-            let batch = smallest(full).max(batch_within(BUDGET, known, full));
-            steps.seconds(work, batch) / batch as f64
-        };
-        let times = StepTimes::of(config, &mut several);
-        Ok(Some(times.over_the_run(config)))
+        Ok(StepTimes::measure(config, lpips)?.over_a_long_run(config))
     }
 
     /// All components together.
@@ -101,7 +81,7 @@ fn rounded(seconds: f64) -> String {
 
 /// Seconds of a step of each phase at the run's batch sizes, and of encoding a frame.
 #[derive(Clone, Copy, Debug)]
-struct StepTimes {
+pub struct StepTimes {
     tokenizer: f64,
     world_model: f64,
     actor_critic: f64,
@@ -109,6 +89,65 @@ struct StepTimes {
 }
 
 impl StepTimes {
+    /// Measures steps at the run's model sizes on its device. On the CPU, batches of large models are small and times are
+    /// scaled, so that it takes a few seconds. Other devices run whole batches.
+    ///
+    /// Uses an agent and random numbers of its own, so that the run does not depend on it.
+    ///
+    /// # Errors
+    ///
+    /// If the config's device is not available.
+    pub fn measure(config: &Config, lpips: Option<&Lpips>) -> Result<Self> {
+        let mut steps = Steps::new(config, lpips)?;
+        // On other devices a batch takes hardly longer than a part of it.
+        let smallest = |full: usize| if config.device == "flex" { 1 } else { full };
+        let mut one = |work: Work, full: usize| {
+            let batch = smallest(full);
+            // The first time also compiles kernels and fills caches.
+            steps.seconds(work, batch);
+            steps.seconds(work, batch) / batch as f64
+        };
+        // A batch of one takes longer than its share of a larger batch.
+        let rough = Self::of(config, &mut one);
+        let mut several = |work: Work, full: usize| {
+            let known = rough.of_one(config, work);
+            let batch = smallest(full).max(batch_within(BUDGET, known, full));
+            let mut measured = Vec::new();
+            while measured.is_empty()
+                || measured.len() < REPEATS && measured.iter().sum::<f64>() < SHORT_STEPS
+            {
+                measured.push(steps.seconds(work, batch));
+            }
+            measured.iter().sum::<f64>() / (measured.len() * batch) as f64
+        };
+        Ok(Self::of(config, &mut several))
+    }
+
+    /// The time of training over a run. `None` for runs of less than about ten minutes.
+    pub fn over_a_long_run(&self, config: &Config) -> Option<TrainingTime> {
+        Some(self.over_the_run(config)).filter(|time| time.total() >= SHORT)
+    }
+
+    /// The expected seconds of a training phase in an epoch of a run that starts with a replay of `recorded` steps. `None`
+    /// for the other phases.
+    pub fn of_phase(
+        &self,
+        config: &Config,
+        recorded: usize,
+        phase: rem_run::Phase,
+        epoch: u32,
+    ) -> Option<f64> {
+        let epochs = u64::from(epoch.min(config.collect.epochs));
+        let collected = epochs * config.collect.steps_per_epoch as u64;
+        let time = self.of_epoch(config, epoch, recorded as f64 + collected as f64);
+        match phase {
+            rem_run::Phase::Tokenizer => Some(time.tokenizer),
+            rem_run::Phase::WorldModel => Some(time.world_model),
+            rem_run::Phase::ActorCritic => Some(time.actor_critic),
+            rem_run::Phase::Collect | rem_run::Phase::Evaluate => None,
+        }
+    }
+
     /// From the seconds of one element of a batch, which `of_one` measures given the size of whole batches.
     fn of(config: &Config, of_one: &mut dyn FnMut(Work, usize) -> f64) -> Self {
         let mut step = |phase: Phase| {
