@@ -17,7 +17,7 @@ use rem_study::signals::Reaction;
 
 use crate::ConfigSource;
 use crate::print;
-use crate::progress::{Measured, Progress};
+use crate::progress::{Measured, Progress, three};
 use header::print_header;
 use offline::Offline;
 use stop::Stop;
@@ -189,6 +189,14 @@ fn start_on(
 /// Measures training steps, and prints how long a long run will train.
 fn measure(config: &Config, lpips: Option<&Lpips>, protocol: &Protocol) -> Result<Measured> {
     let steps = threads::on_worker(|| StepTimes::measure(config, lpips))?;
+    let ms = |seconds: f64| three(1000.0 * seconds);
+    print::detail(format_args!(
+        "measured: a step takes {} ms (tokenizer), {} ms (world model), {} ms (controller); a frame {} ms",
+        ms(steps.tokenizer),
+        ms(steps.world_model),
+        ms(steps.actor_critic),
+        ms(steps.frame)
+    ));
     if let Some(time) = steps.over_a_long_run(config) {
         print::message(format_args!("estimated training time: {time}"));
     }

@@ -41,7 +41,8 @@ fn an_extended_run_is_a_longer_run() {
     let trained = |dir: &Path| {
         let mut files = reproducible_files(dir);
         files.retain(|name, _| {
-            name.starts_with("replay/") || name.starts_with("checkpoints/") && !name.ends_with("json")
+            name.starts_with("replay/")
+                || name.starts_with("checkpoints/") && !name.ends_with("json")
         });
         files
     };
@@ -51,7 +52,12 @@ fn an_extended_run_is_a_longer_run() {
     assert_eq!(read(&dir, "config.toml"), read(&whole, "config.toml"));
     // What was the final evaluation is one of several.
     let scores = json(&dir.join("scores.json"));
-    let epochs: Vec<_> = scores["evaluations"].as_array().unwrap().iter().map(|s| &s["epoch"]).collect();
+    let epochs: Vec<_> = scores["evaluations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|s| &s["epoch"])
+        .collect();
     assert_eq!(epochs, [2, 3, 4, 6]);
     assert_eq!(scores["final"], json(&whole.join("scores.json"))["final"]);
 
@@ -120,7 +126,10 @@ fn threads_and_evaluations_can_change_too() {
     command.args(["--threads", "1", "--set", "evaluate.final_episodes=3"]);
     succeeds(command.args(["--set", "train.epochs=4"]));
     let protocol = json(&dir.join("protocol.json"));
-    assert_eq!((&protocol["threads"], &protocol["final_episodes"]), (&1.into(), &3.into()));
+    assert_eq!(
+        (&protocol["threads"], &protocol["final_episodes"]),
+        (&1.into(), &3.into())
+    );
     let changes = protocol["segments"][0]["changes"].as_object().unwrap();
     let keys: Vec<&String> = changes.keys().collect();
     assert_eq!(keys, ["evaluate.final_episodes", "threads", "train.epochs"]);
@@ -140,12 +149,36 @@ fn other_settings_are_refused_and_change_nothing() {
     let run = finished(&format!("{SETTINGS} {EPOCHS}3"));
     let before = all_files(run.dir());
     let cases: [(&[&str], &str, &str); 6] = [
-        (&["--seed", "2"], "`seed` cannot change in a run: it determines all random", "--fork"),
-        (&["--game", "paddle"], "`env.game` cannot change in a run: it determines the experience", "--fork"),
-        (&["--set", "world_model.layers=3"], "`world_model.layers` cannot change", "--fork"),
-        (&["--set", "train.epochs=3", "--set", "evaluate.every=1"], "but 3 epochs are complete", "4 or more"),
-        (&["--set", "train.epochs=2"], "`train.epochs = 2`, but 3 epochs are complete", "4 or more"),
-        (&["--set", "train.epoch=9"], "unknown config key `train.epoch`", "train.epochs"),
+        (
+            &["--seed", "2"],
+            "`seed` cannot change in a run: it determines all random",
+            "--fork",
+        ),
+        (
+            &["--game", "paddle"],
+            "`env.game` cannot change in a run: it determines the experience",
+            "--fork",
+        ),
+        (
+            &["--set", "world_model.layers=3"],
+            "`world_model.layers` cannot change",
+            "--fork",
+        ),
+        (
+            &["--set", "train.epochs=3", "--set", "evaluate.every=1"],
+            "but 3 epochs are complete",
+            "4 or more",
+        ),
+        (
+            &["--set", "train.epochs=2"],
+            "`train.epochs = 2`, but 3 epochs are complete",
+            "4 or more",
+        ),
+        (
+            &["--set", "train.epoch=9"],
+            "unknown config key `train.epoch`",
+            "train.epochs",
+        ),
     ];
     for (args, expected, hint) in cases {
         let (error, found) = fails(resume(run.dir()).args(args));
@@ -157,6 +190,9 @@ fn other_settings_are_refused_and_change_nothing() {
     let decay = "--set world_model.optimizer.final_lr_fraction=0.1";
     let run = finished(&format!("{SETTINGS} {EPOCHS}3 {decay}"));
     let (error, hint) = fails(&mut extend(run.dir()));
-    assert!(error.contains("the learning rate of `world_model` falls"), "{error}");
+    assert!(
+        error.contains("the learning rate of `world_model` falls"),
+        "{error}"
+    );
     assert!(hint.contains("--fork"), "{hint}");
 }

@@ -45,7 +45,10 @@ fn a_fork_without_changes_ends_like_its_origin() {
     assert_same(&trained(&dir), &trained(origin.dir()));
     let from = &protocol(&dir)["origin"];
     assert_eq!(from["run"], origin.dir().to_str().unwrap());
-    assert_eq!((&from["epoch"], &from["changes"]), (&3.into(), &serde_json::json!({})));
+    assert_eq!(
+        (&from["epoch"], &from["changes"]),
+        (&3.into(), &serde_json::json!({}))
+    );
     assert_eq!(protocol(&dir)["preset"], "debug");
     // Its logs are its own.
     assert!(!has_line(&dir, 3, "tokenizer") && has_line(&dir, 4, "tokenizer"));
@@ -62,7 +65,10 @@ fn a_fork_takes_any_settings_that_keep_the_models() {
     let temp = temp_dir();
     for (name, words) in [
         ("seed", "--seed 7"),
-        ("rate", "--set actor_critic.optimizer.learning_rate=1e-4 --set train.epochs=6"),
+        (
+            "rate",
+            "--set actor_critic.optimizer.learning_rate=1e-4 --set train.epochs=6",
+        ),
         ("slow", "--set actor_critic.slow_critic=target"),
         ("game", "--game crossing"),
         ("envs", "--set collect.envs=2"),
@@ -100,10 +106,26 @@ fn a_fork_that_cannot_be_is_refused_without_a_trace() {
     let temp = temp_dir();
     let dir = temp.path().join("fork");
     for (words, expected, hint) in [
-        ("--set world_model.layers=3", "its models do not fit these settings: ", "sizes"),
-        ("--set tokenizer.vocabulary=32", "its models do not fit these settings: ", "sizes"),
-        ("--set env.frame_size=64", "its frames have 32 pixels, not 64", "sizes"),
-        ("--set train.epochs=3", "the checkpoint is of epoch 3", "4 or more"),
+        (
+            "--set world_model.layers=3",
+            "its models do not fit these settings: ",
+            "sizes",
+        ),
+        (
+            "--set tokenizer.vocabulary=32",
+            "its models do not fit these settings: ",
+            "sizes",
+        ),
+        (
+            "--set env.frame_size=64",
+            "its frames have 32 pixels, not 64",
+            "sizes",
+        ),
+        (
+            "--set train.epochs=3",
+            "the checkpoint is of epoch 3",
+            "4 or more",
+        ),
         ("--set seed=x", "config key `seed`", "rem config"),
     ] {
         let (error, found) = fails(&mut fork(origin.dir(), &dir, words));

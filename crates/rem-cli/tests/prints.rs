@@ -41,7 +41,10 @@ fn a_reader_that_has_read_enough_is_no_error() {
         let output = into_closed_pipe(rem().args(args), false);
         let text = stderr(&output);
         assert!(output.status.success(), "{args:?}: {text}");
-        assert!(!text.contains("error") && !text.contains("panicked"), "{text}");
+        assert!(
+            !text.contains("error") && !text.contains("panicked"),
+            "{text}"
+        );
     }
 }
 
@@ -67,7 +70,10 @@ fn training_goes_on_when_its_output_is_full() {
     let expected = reproducible_files(&whole);
 
     let dir = temp.path().join("errors");
-    let status = debug_run(&dir, SHORT).stdout(full()).stderr(full()).status();
+    let status = debug_run(&dir, SHORT)
+        .stdout(full())
+        .stderr(full())
+        .status();
     assert!(status.as_ref().unwrap().success(), "{status:?}");
     assert_same(&reproducible_files(&dir), &expected);
 
@@ -79,7 +85,10 @@ fn training_goes_on_when_its_output_is_full() {
     assert!(output.status.success(), "{text}");
     let note = text.lines().find(|line| line.starts_with("note: "));
     let note = note.unwrap_or_else(|| panic!("{text}"));
-    assert!(note.contains("cannot write the result to standard output"), "{note}");
+    assert!(
+        note.contains("cannot write the result to standard output"),
+        "{note}"
+    );
     assert!(note.ends_with("scores.json` has it"), "{note}");
     assert_same(&reproducible_files(&dir), &expected);
 }
@@ -107,12 +116,17 @@ fn a_result_that_cannot_be_printed_is_an_error() {
             error.starts_with("error: cannot write the result to standard output: No space left"),
             "{text}"
         );
-        assert!(hint.starts_with("hint: free some space where standard output goes"), "{text}");
+        assert!(
+            hint.starts_with("hint: free some space where standard output goes"),
+            "{text}"
+        );
     }
 }
 
 fn epoch_lines(text: &str) -> Vec<&str> {
-    text.lines().filter(|line| line.starts_with("epoch ")).collect()
+    text.lines()
+        .filter(|line| line.starts_with("epoch "))
+        .collect()
 }
 
 #[test]
@@ -127,7 +141,10 @@ fn an_epoch_is_a_line_of_at_most_four_numbers_and_100_columns() {
         assert!(line.ends_with(" left"), "{line}");
         let numbers = line.split("  ").count() - 2;
         assert_eq!(numbers, 4, "{line}");
-        assert!(line.contains("  score ") && line.contains("  loss_obs "), "{line}");
+        assert!(
+            line.contains("  score ") && line.contains("  loss_obs "),
+            "{line}"
+        );
     }
     assert!(text.ends_with(" on disk\n"), "{text}");
     // Nothing else per epoch.
@@ -141,7 +158,9 @@ fn quiet_and_verbose() {
     let quiet = succeeds(debug_run(&temp.path().join("quiet"), BRIEF).arg("-q"));
     assert_eq!(stderr(&quiet), "");
     assert!(stdout(&quiet).starts_with("catch: mean return "));
-    let verbose = stderr(&succeeds(debug_run(&temp.path().join("verbose"), BRIEF).arg("-v")));
+    let verbose = stderr(&succeeds(
+        debug_run(&temp.path().join("verbose"), BRIEF).arg("-v"),
+    ));
     for part in ["  world_model: loss ", " grad_norm ", "/s, "] {
         assert!(verbose.contains(part), "{verbose}");
     }
@@ -171,7 +190,12 @@ fn colors_are_for_terminals_or_by_request() {
             .spawn()
             .unwrap();
         let mut text = String::new();
-        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
         assert!(child.wait().unwrap().success(), "{text}");
         text
     };

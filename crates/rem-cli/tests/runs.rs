@@ -27,7 +27,9 @@ fn list(dir: &Path, words: &str) -> Vec<Value> {
 }
 
 fn names(rows: &[Value]) -> Vec<&str> {
-    rows.iter().map(|row| row["run"].as_str().unwrap()).collect()
+    rows.iter()
+        .map(|row| row["run"].as_str().unwrap())
+        .collect()
 }
 
 /// `runs/done` of catch, `runs/stopped` of paddle, which has completed two of four epochs, and `runs/damaged`.
@@ -63,32 +65,53 @@ fn runs_are_listed_filtered_and_sorted() {
         panic!()
     };
     assert_eq!(damaged["state"], "damaged");
-    assert_eq!((&done["state"], &stopped["state"]), (&"done".into(), &"stopped".into()));
-    assert_eq!((&done["game"], &stopped["game"]), (&"catch".into(), &"paddle".into()));
+    assert_eq!(
+        (&done["state"], &stopped["state"]),
+        (&"done".into(), &"stopped".into())
+    );
+    assert_eq!(
+        (&done["game"], &stopped["game"]),
+        (&"catch".into(), &"paddle".into())
+    );
     assert_eq!(done["preset"], "debug");
     assert_eq!((&done["epoch"], &done["epochs"]), (&2.into(), &2.into()));
     assert_eq!(stopped["epochs"], 4);
     let scores = fs::read_to_string(dir.join("runs/done/scores.json")).unwrap();
     let means = numbers(&scores[scores.find("final").unwrap()..], "mean");
     assert_eq!(done["score"].as_f64(), Some(means[0]));
-    let size: usize = all_files(&dir.join("runs/done")).values().map(Vec::len).sum();
+    let size: usize = all_files(&dir.join("runs/done"))
+        .values()
+        .map(Vec::len)
+        .sum();
     assert_eq!(done["bytes"].as_u64(), Some(size as u64));
     assert!(done["age_seconds"].as_f64().unwrap() < 600.0, "{done}");
 
     assert_eq!(names(&list(dir, "--state stopped")), ["stopped"]);
     assert_eq!(names(&list(dir, "--game catch --state done")), ["done"]);
     assert_eq!(names(&list(dir, "--preset quick")), [""; 0]);
-    assert_eq!(names(&list(dir, "--sort state")), ["done", "stopped", "damaged"]);
+    assert_eq!(
+        names(&list(dir, "--sort state")),
+        ["done", "stopped", "damaged"]
+    );
     let by_size = list(dir, "--sort size --reverse");
-    let sizes: Vec<u64> = by_size.iter().map(|row| row["bytes"].as_u64().unwrap()).collect();
+    let sizes: Vec<u64> = by_size
+        .iter()
+        .map(|row| row["bytes"].as_u64().unwrap())
+        .collect();
     assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
     // A table for people.
     let text = stdout(&succeeds(&mut runs(dir, "")));
     let lines: Vec<&str> = text.lines().collect();
     assert!(lines[0].starts_with("run "), "{text}");
-    assert!(lines[2].starts_with("done ") && lines[2].contains(" 2 / 2 "), "{text}");
+    assert!(
+        lines[2].starts_with("done ") && lines[2].contains(" 2 / 2 "),
+        "{text}"
+    );
     let (error, hint) = fails(&mut runs(dir, "absent"));
-    assert!(error.contains("`absent`: there is no such directory"), "{error}");
+    assert!(
+        error.contains("`absent`: there is no such directory"),
+        "{error}"
+    );
     assert!(hint.contains("`runs`"), "{hint}");
 }
 
@@ -101,10 +124,20 @@ fn labels_are_kept_and_do_not_touch_training() {
         command.args(["runs", "label"]).arg(run.dir()).args(words);
         command
     };
-    succeeds(&mut label(&["--name", "base line", "--tag", "b", "--tag", "a"]));
+    succeeds(&mut label(&[
+        "--name",
+        "base line",
+        "--tag",
+        "b",
+        "--tag",
+        "a",
+    ]));
     succeeds(&mut label(&["--note", "why", "--untag", "b", "--tag", "c"]));
     let text = stdout(&succeeds(&mut label(&[])));
-    assert!(text.ends_with("  name  base line\n  tags  a c\n  note  why\n"), "{text}");
+    assert!(
+        text.ends_with("  name  base line\n  tags  a c\n  note  why\n"),
+        "{text}"
+    );
     let parent = run.dir().parent().unwrap();
     let rows = list(parent, ". --tag a --tag c");
     assert_eq!(rows[0]["name"], "base line");
@@ -124,10 +157,16 @@ fn runs_are_deleted_after_a_confirmation() {
     let temp = some_runs();
     let dir = temp.path();
     let before = all_files(dir);
-    let shown = stdout(&succeeds(&mut runs(dir, "rm runs/done runs/damaged --dry-run")));
+    let shown = stdout(&succeeds(&mut runs(
+        dir,
+        "rm runs/done runs/damaged --dry-run",
+    )));
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines.len(), 2, "{shown}");
-    assert!(lines[0].starts_with("would delete ") && lines[0].contains("runs/done ("), "{shown}");
+    assert!(
+        lines[0].starts_with("would delete ") && lines[0].contains("runs/done ("),
+        "{shown}"
+    );
     // Without a terminal nobody can be asked.
     let (error, hint) = fails(&mut runs(dir, "rm runs/done"));
     assert!(error.contains("no terminal to ask at"), "{error}");
@@ -143,7 +182,11 @@ fn runs_are_deleted_after_a_confirmation() {
     let mut left: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["something else", "stopped"]);
-    for words in ["rm runs --yes", "rm absent --yes", "delete-media runs --yes"] {
+    for words in [
+        "rm runs --yes",
+        "rm absent --yes",
+        "delete-media runs --yes",
+    ] {
         let (error, _) = fails(&mut runs(dir, words));
         assert!(error.contains("it does not contain a run"), "{error}");
     }
@@ -169,7 +212,12 @@ fn a_terminal_is_asked() {
         keyboard.write_all(answer.as_bytes()).unwrap();
         keyboard.flush().unwrap();
         let mut screen = String::new();
-        child.stdout.take().unwrap().read_to_string(&mut screen).unwrap();
+        child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut screen)
+            .unwrap();
         assert!(child.wait().unwrap().success(), "{screen}");
         assert!(screen.contains("delete 1 run and "), "{screen}");
         assert_eq!(run.dir().exists(), is_kept, "{answer:?}: {screen}");
@@ -180,15 +228,28 @@ fn a_terminal_is_asked() {
 fn media_are_deleted_and_the_rest_is_kept() {
     let temp = some_runs();
     let dir = temp.path().join("runs/done");
-    let media = |files: &Files| files.keys().filter(|name| name.starts_with("media/")).count();
+    let media = |files: &Files| {
+        files
+            .keys()
+            .filter(|name| name.starts_with("media/"))
+            .count()
+    };
     let before = all_files(&dir);
-    let of_last = before.keys().filter(|name| name.starts_with("media/epoch-000002"));
+    let of_last = before
+        .keys()
+        .filter(|name| name.starts_with("media/epoch-000002"));
     let (all, of_last) = (media(&before), of_last.count());
     assert!(of_last > 0 && all > of_last);
     succeeds(&mut runs(&dir, "delete-media . --dry-run"));
     assert_same(&all_files(&dir), &before);
-    let text = stdout(&succeeds(&mut runs(&dir, "delete-media . --keep-last --yes")));
-    assert!(text.starts_with(&format!("deleted {} media files, ", all - of_last)), "{text}");
+    let text = stdout(&succeeds(&mut runs(
+        &dir,
+        "delete-media . --keep-last --yes",
+    )));
+    assert!(
+        text.starts_with(&format!("deleted {} media files, ", all - of_last)),
+        "{text}"
+    );
     assert_eq!(media(&all_files(&dir)), of_last);
     succeeds(&mut runs(&dir, "delete-media . --yes"));
     let mut kept = before;
@@ -211,7 +272,10 @@ fn a_run_that_trains_is_neither_deleted_nor_changed() {
     let before = all_files(&dir);
     for words in ["rm run --yes", "rm run --dry-run", "delete-media run --yes"] {
         let (error, hint) = fails(&mut runs(temp.path(), words));
-        assert!(error.contains(&format!("process {} on ", training.id())), "{error}");
+        assert!(
+            error.contains(&format!("process {} on ", training.id())),
+            "{error}"
+        );
         assert!(hint.contains("stop it"), "{hint}");
     }
     assert_same(&all_files(&dir), &before);

@@ -137,8 +137,14 @@ fn the_first_signal_finishes_the_epoch() {
         let epoch = run.saved(prefix);
         assert!((2..EPOCHS).contains(&epoch), "{from:?}: {epoch}");
         let text = run.text();
-        assert!(text.contains(&format!("finishing epoch {epoch}; ")), "{text}");
-        assert!(text.contains(&format!("epoch {epoch}/{EPOCHS}  ")), "{text}");
+        assert!(
+            text.contains(&format!("finishing epoch {epoch}; ")),
+            "{text}"
+        );
+        assert!(
+            text.contains(&format!("epoch {epoch}/{EPOCHS}  ")),
+            "{text}"
+        );
         assert!(checkpoint(&run.dir, epoch).exists());
         assert!(!has_line(&run.dir, epoch + 1, "collect"), "it went on");
         assert_eq!(pid_of(&run.dir), None);
@@ -160,7 +166,10 @@ fn the_second_signal_stops_at_once() {
         assert_eq!(run.code(Duration::from_secs(2)), Some(code), "{from:?}");
         let epoch = run.saved(prefix);
         let text = run.text();
-        assert!(text.contains(&format!("finishing epoch {}; ", epoch + 1)), "{text}");
+        assert!(
+            text.contains(&format!("finishing epoch {}; ", epoch + 1)),
+            "{text}"
+        );
         let again = match from {
             From::Kill("TERM") => "send SIGTERM again to stop now",
             _ => "press again to stop now",

@@ -101,7 +101,9 @@ pub fn stderr(output: &Output) -> String {
 /// screen is stdout.
 pub fn on_terminal(command: &Command, environment: &[(&str, &str)]) -> Command {
     let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
-    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
     let words: Vec<String> = words.map(quoted).collect();
     let mut script = Command::new("script");
     script

@@ -30,6 +30,9 @@ pub struct PhaseTime {
 /// Epochs in the estimate of a phase's duration.
 const LATEST: usize = 5;
 
+/// The most epochs that are counted one by one. Later ones are like those.
+const COUNTED: u32 = 10_000;
+
 impl Progress {
     /// The progress after the phases in `timings`. A phase that was never timed counts as 0.
     pub fn new(config: &Config, timings: &[TimingLine]) -> Self {
@@ -84,13 +87,13 @@ fn seconds_left(config: &Config, timings: &[TimingLine], expected: Expected) -> 
             .filter(move |t| t.phase == phase.name());
         of_phase.take(LATEST)
     };
-    // Measured and expected seconds of the phases for which both are known: how fast the machine is.
+    // Measured and expected seconds of the phases for which both are known: how fast the machine trains.
     let mut machine = (0.0, 0.0);
     // Seconds per unit of each phase that was timed.
     let scales = Phase::ALL.map(|phase| {
         let measured: f64 = latest(phase).map(|t| t.seconds).sum();
         let lengths: f64 = latest(phase).map(|t| length(phase, t.epoch)).sum();
-        if expected(phase, now).is_some() {
+        if phase != Phase::Evaluate && expected(phase, now).is_some() {
             machine = (machine.0 + measured, machine.1 + lengths);
         }
         (lengths > 0.0).then(|| measured / lengths)
@@ -101,17 +104,20 @@ fn seconds_left(config: &Config, timings: &[TimingLine], expected: Expected) -> 
         1.0
     };
     let mut left = 0.0;
-    for epoch in now..=config.train.epochs {
+    let last = config.train.epochs.min(now.saturating_add(COUNTED));
+    for epoch in now..=last {
         for (phase, scale) in Phase::ALL.into_iter().zip(scales) {
             if is_scheduled(config, epoch, phase) && (epoch > now || !done(phase)) {
                 left += match scale {
                     Some(scale) => scale * length(phase, epoch),
-                    None => expected(phase, epoch).map_or(0.0, |seconds| machine * seconds),
+                    None if phase == Phase::Evaluate => expected(phase, epoch).unwrap_or(0.0),
+                    None => machine * expected(phase, epoch).unwrap_or(0.0),
                 };
             }
         }
     }
-    left
+    let [all, counted] = [config.train.epochs, last].map(|last| last.saturating_sub(now).max(1));
+    left * f64::from(all) / f64::from(counted)
 }
 
 /// Whether the trainer runs a phase in an epoch.
@@ -166,6 +172,48 @@ mod tests {
         assert_eq!(progress.seconds_left, Some(2.0 + 110.0 + 110.0 + 14.0));
         assert_eq!(progress.phases[1].seconds, 20.0);
         assert_eq!(progress.phases[3].seconds_per_epoch, None);
+    }
+
+    /// The world model starts in epoch 2 and the controller in epoch 3. The tokenizer took twice the expected time, and so
+    /// will they.
+    #[test]
+    fn phases_that_have_not_started_take_the_expected_time() {
+        let timings = [timing(1, "collect", 1.0), timing(1, "tokenizer", 10.0)];
+        let expected = |phase, _| match phase {
+            Phase::Tokenizer => Some(5.0),
+            Phase::WorldModel => Some(50.0),
+            Phase::ActorCritic => Some(20.0),
+            Phase::Evaluate => Some(3.0),
+            Phase::Collect => None,
+        };
+        let progress = Progress::expecting(&debug(), &timings, &expected);
+        let (collect, tokenizer, evaluate) = (2.0 * 1.0, 3.0 * 10.0, 2.0 * 3.0);
+        let (world_model, controller) = (3.0 * 100.0, 2.0 * 40.0);
+        assert_eq!(
+            progress.seconds_left,
+            Some(collect + tokenizer + world_model + controller + evaluate)
+        );
+    }
+
+    /// What a phase takes grows with the replay as expected, from what it took.
+    #[test]
+    fn measured_phases_grow_as_expected() {
+        let timings = [
+            timing(2, "world_model", 6.0),
+            timing(3, "world_model", 12.0),
+        ];
+        let expected = |phase, epoch| (phase == Phase::WorldModel).then(|| f64::from(epoch));
+        let progress = Progress::expecting(&debug(), &timings, &expected);
+        assert_eq!(progress.seconds_left, Some(4.0 * 18.0 / 5.0));
+    }
+
+    #[test]
+    fn long_runs_are_not_counted_epoch_by_epoch() {
+        let set = ["train.epochs=4000000000", "evaluate.every=0"].map(String::from);
+        let config = Config::load("debug", &set).unwrap();
+        let timings = [timing(5, "tokenizer", 2.0)];
+        let left = Progress::new(&config, &timings).seconds_left.unwrap();
+        assert!((left / 8e9 - 1.0).abs() < 1e-3, "{left}");
     }
 
     #[test]

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::continuation::Continuation;
 use super::env_snapshots;
 use super::objective::ControllerObjective;
-use super::state::{collect_envs, restore, write_config};
+use super::state::{collect_envs, config_crc32s, restore, write_config};
 use super::trainer::{SEGMENT_LOSSES, Trainer};
 use crate::config::{Config, ConfigError};
 use crate::data::replay::{ChunkInfo, Replay, SegmentLosses};
@@ -37,7 +36,7 @@ impl Trainer {
         lpips: Option<Lpips>,
     ) -> Result<Self> {
         let before = read_config(origin)?;
-        let configs = Continuation::new(origin, &before)?.configs(origin);
+        let configs = config_crc32s(origin, &before);
         let checkpoint = Checkpoint::read(origin, epoch, &configs, Part::All)?;
         let (manifest, mut arrays) = (checkpoint.manifest, checkpoint.arrays);
         check_epochs(&config, manifest.epoch)?;

@@ -82,10 +82,14 @@ fn rounded(seconds: f64) -> String {
 /// Seconds of a step of each phase at the run's batch sizes, and of encoding a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct StepTimes {
-    tokenizer: f64,
-    world_model: f64,
-    actor_critic: f64,
-    frame: f64,
+    /// A step of the tokenizer.
+    pub tokenizer: f64,
+    /// A step of the world model.
+    pub world_model: f64,
+    /// A step of the controller, with imagination.
+    pub actor_critic: f64,
+    /// The encoding of a frame.
+    pub frame: f64,
 }
 
 impl StepTimes {
