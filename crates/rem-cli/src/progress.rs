@@ -355,6 +355,7 @@ mod tests {
     /// However long numbers and times are, a line keeps its width, and its first number.
     #[test]
     fn a_line_fits_100_columns() {
+        print::set_color(print::Color::Never);
         let values = [-0.000_012_345, -12_345.6, -1.234e-9, 0.5];
         for value in values {
             let line = Line {

@@ -20,7 +20,7 @@ const EPOCHS: u32 = 4;
 
 /// How a signal is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum From {
+enum By {
     /// Ctrl-C on a terminal.
     Keyboard,
     Kill(&'static str),
@@ -35,18 +35,18 @@ struct Stopped {
 }
 
 impl Stopped {
-    fn start(temp: &Path, name: &str, from: From) -> Self {
+    fn start(temp: &Path, name: &str, from: By) -> Self {
         let (dir, log) = (temp.join(name), temp.join(format!("{name}.log")));
         let output = fs::File::create(&log).unwrap();
         let mut run = debug_run(&dir, SETTINGS);
         let mut command = match from {
-            From::Keyboard => on_terminal(&run, &[]),
-            From::Kill(_) => {
+            By::Keyboard => on_terminal(&run, &[]),
+            By::Kill(_) => {
                 run.stdout(Stdio::null());
                 run
             }
         };
-        if from == From::Keyboard {
+        if from == By::Keyboard {
             command.stdout(output).stderr(Stdio::null());
         } else {
             command.stderr(output);
@@ -62,14 +62,29 @@ impl Stopped {
         }
     }
 
-    fn signal(&mut self, from: From) {
+    /// A run in its second epoch.
+    fn in_the_second_epoch(temp: &Path, from: By) -> Self {
+        let run = Self::start(temp, &format!("{from:?}"), from);
+        wait_until("an epoch", 60, || has_line(&run.dir, 2, "collect"));
+        run
+    }
+
+    /// Asserts that nothing owns the run, and that it resumes to the same bytes as `whole`.
+    #[track_caller]
+    fn resumes_to(&self, whole: &Files) {
+        assert_eq!(pid_of(&self.dir), None);
+        succeeds(&mut resume(&self.dir));
+        assert_same(&reproducible_files(&self.dir), whole);
+    }
+
+    fn signal(&mut self, from: By) {
         match from {
-            From::Keyboard => {
+            By::Keyboard => {
                 let keyboard = self.keyboard.as_mut().unwrap();
                 keyboard.write_all(b"\x03").unwrap();
                 keyboard.flush().unwrap();
             }
-            From::Kill(signal) => kill(signal, self.child.0.id()),
+            By::Kill(signal) => kill(signal, self.child.0.id()),
         }
     }
 
@@ -114,13 +129,13 @@ fn uninterrupted(temp: &Path) -> Files {
     reproducible_files(&whole)
 }
 
-fn cases() -> Vec<(From, i32, &'static str)> {
+fn cases() -> Vec<(By, i32, &'static str)> {
     let mut cases = vec![
-        (From::Kill("INT"), 130, ""),
-        (From::Kill("TERM"), 143, "stopped by SIGTERM; "),
+        (By::Kill("INT"), 130, ""),
+        (By::Kill("TERM"), 143, "stopped by SIGTERM; "),
     ];
     if cfg!(target_os = "linux") {
-        cases.push((From::Keyboard, 130, ""));
+        cases.push((By::Keyboard, 130, ""));
     }
     cases
 }
@@ -130,8 +145,7 @@ fn the_first_signal_finishes_the_epoch() {
     let temp = temp_dir();
     let whole = uninterrupted(temp.path());
     for (from, code, prefix) in cases() {
-        let mut run = Stopped::start(temp.path(), &format!("{from:?}"), from);
-        wait_until("an epoch", 60, || has_line(&run.dir, 2, "collect"));
+        let mut run = Stopped::in_the_second_epoch(temp.path(), from);
         run.signal(from);
         assert_eq!(run.code(Duration::from_secs(60)), Some(code), "{from:?}");
         let epoch = run.saved(prefix);
@@ -147,9 +161,7 @@ fn the_first_signal_finishes_the_epoch() {
         );
         assert!(checkpoint(&run.dir, epoch).exists());
         assert!(!has_line(&run.dir, epoch + 1, "collect"), "it went on");
-        assert_eq!(pid_of(&run.dir), None);
-        succeeds(&mut resume(&run.dir));
-        assert_same(&reproducible_files(&run.dir), &whole);
+        run.resumes_to(&whole);
     }
 }
 
@@ -158,8 +170,7 @@ fn the_second_signal_stops_at_once() {
     let temp = temp_dir();
     let whole = uninterrupted(temp.path());
     for (from, code, prefix) in cases() {
-        let mut run = Stopped::start(temp.path(), &format!("{from:?}"), from);
-        wait_until("an epoch", 60, || has_line(&run.dir, 2, "collect"));
+        let mut run = Stopped::in_the_second_epoch(temp.path(), from);
         run.signal(from);
         wait_until("an answer", 60, || run.text().contains("finishing epoch "));
         run.signal(from);
@@ -171,14 +182,12 @@ fn the_second_signal_stops_at_once() {
             "{text}"
         );
         let again = match from {
-            From::Kill("TERM") => "send SIGTERM again to stop now",
+            By::Kill("TERM") => "send SIGTERM again to stop now",
             _ => "press again to stop now",
         };
         assert!(text.contains(again), "{text}");
         assert!(!checkpoint(&run.dir, epoch + 1).exists(), "it went on");
-        assert_eq!(pid_of(&run.dir), None);
-        succeeds(&mut resume(&run.dir));
-        assert_same(&reproducible_files(&run.dir), &whole);
+        run.resumes_to(&whole);
     }
 }
 
@@ -186,24 +195,21 @@ fn the_second_signal_stops_at_once() {
 fn sigusr1_stops_at_once() {
     let temp = temp_dir();
     let whole = uninterrupted(temp.path());
-    let from = From::Kill("USR1");
-    let mut run = Stopped::start(temp.path(), "run", from);
-    wait_until("an epoch", 60, || has_line(&run.dir, 2, "collect"));
+    let from = By::Kill("USR1");
+    let mut run = Stopped::in_the_second_epoch(temp.path(), from);
     assert_eq!(pid_of(&run.dir), Some(run.child.0.id()));
     run.signal(from);
     assert_eq!(run.code(Duration::from_secs(2)), Some(75));
     let epoch = run.saved("stopped by SIGUSR1; ");
     assert!(!checkpoint(&run.dir, epoch + 1).exists(), "it went on");
-    assert_eq!(pid_of(&run.dir), None);
-    succeeds(&mut resume(&run.dir));
-    assert_same(&reproducible_files(&run.dir), &whole);
+    run.resumes_to(&whole);
 }
 
 /// A signal in the last epoch does not keep the run from its end.
 #[test]
 fn a_run_that_ends_is_done() {
     let temp = temp_dir();
-    let from = From::Kill("INT");
+    let from = By::Kill("INT");
     let mut run = Stopped::start(temp.path(), "run", from);
     wait_until("the last epoch", 60, || {
         has_line(&run.dir, EPOCHS, "tokenizer")

@@ -1,6 +1,5 @@
 //! Instruction sets, selected once at run time.
 
-use std::io::Write;
 use std::sync::OnceLock;
 
 /// SIMD instruction sets, in ascending order.
@@ -26,8 +25,7 @@ impl Isa {
                 Ok("avx2") => Self::Avx2,
                 Ok("avx512") => Self::Avx512,
                 Ok(other) => {
-                    let _ = writeln!(
-                        std::io::stderr(),
+                    eprintln!(
                         "warning: ignored REM_SIMD={other}: expected portable, avx2 or avx512"
                     );
                     Self::Avx512Bf16

@@ -31,7 +31,7 @@ pub struct PhaseTime {
 const LATEST: usize = 5;
 
 /// The most epochs that are counted one by one. Later ones are like those.
-const COUNTED: u32 = 10_000;
+const COUNTED: u32 = 2_000;
 
 impl Progress {
     /// The progress after the phases in `timings`. A phase that was never timed counts as 0.
