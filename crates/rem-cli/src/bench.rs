@@ -21,6 +21,7 @@ mod workload;
 
 use std::path::PathBuf;
 
+use crate::print;
 use anyhow::{Context, Result, bail};
 use clap::{Args, ValueEnum};
 use rand::SeedableRng;
@@ -229,13 +230,13 @@ impl BenchArgs {
                 Row::Phase(phase, system) => {
                     let measured = measure(phase, system, &setup, self.repeats)?;
                     let line = measured.line(name, peak);
-                    println!("{}", serde_json::to_string(&line)?);
+                    print::line(serde_json::to_string(&line)?)?;
                     lines.push(line);
                 }
                 Row::Overlapped => {
                     let line = overlap::measure(&setup, self.repeats)?;
-                    println!("{}", serde_json::to_string(&line)?);
-                    eprintln!("{line}");
+                    print::line(serde_json::to_string(&line)?)?;
+                    print::message(&line);
                 }
             }
         }
@@ -259,13 +260,13 @@ impl BenchArgs {
                     None => measure(phase, system, setup, self.repeats)?,
                 };
                 report.push(phase, system, measured);
-                eprint!(".");
+                print::dot(".");
             }
         }
-        eprintln!();
+        print::message("");
         match self.json {
-            true => print!("{}", report.json()?),
-            false => print!("{}", report.terminal()),
+            true => print::text(report.json()?)?,
+            false => print::text(report.terminal())?,
         }
         match &self.out {
             Some(path) => report.page(path),
@@ -279,7 +280,7 @@ impl BenchArgs {
         let measured = peak.map_or(String::new(), |peak| {
             format!(" · measured peak {peak:.0} GFLOP/s")
         });
-        eprintln!("{}{measured}", self.machine.describe());
+        print::message(format_args!("{}{measured}", self.machine.describe()));
         peak
     }
 }
@@ -372,35 +373,35 @@ fn read_lines(file: &PathBuf) -> Result<Vec<Line>> {
 
 /// Prints the speedup of each phase over the fastest reference line. A `*` marks lines of other batch sizes.
 fn compare_with_reference(ours: &[Line], theirs: &[Line]) {
-    eprintln!(
+    print::message(format_args!(
         "\n{:<22} {:>12} {:>12} {:>8}",
         "phase", "ms/frame", "reference", "speedup"
-    );
+    ));
     let mut differs = false;
     for line in ours {
         let same_phase = theirs.iter().filter(|t| t.phase == line.phase);
         let fastest = same_phase.min_by(|a, b| a.ms_per_frame.total_cmp(&b.ms_per_frame));
         let Some(reference) = fastest else {
-            eprintln!(
+            print::message(format_args!(
                 "{:<22} {:>12.3} {:>12} {:>8}",
                 line.phase, line.ms_per_frame, "-", "-"
-            );
+            ));
             continue;
         };
         let other_batch = (reference.batch, reference.frames) != (line.batch, line.frames);
         differs |= other_batch;
-        eprintln!(
+        print::message(format_args!(
             "{:<22} {:>12.3} {:>12.3} {:>8.2}{}",
             line.phase,
             line.ms_per_frame,
             reference.ms_per_frame,
             reference.ms_per_frame / line.ms_per_frame,
             if other_batch { " *" } else { "" }
-        );
+        ));
     }
     if differs {
-        eprintln!(
-            "* other batch sizes; `--batches reference` has those of the reference benchmark"
+        print::message(
+            "* other batch sizes; `--batches reference` has those of the reference benchmark",
         );
     }
 }

@@ -1,5 +1,6 @@
 //! `rem config`: prints a resolved preset.
 
+use crate::print;
 use clap::Args;
 use rem::Error;
 use rem::config::Config;
@@ -29,6 +30,6 @@ pub struct ConfigArgs {
 
 pub fn run(args: ConfigArgs) -> anyhow::Result<()> {
     let config = Config::load(&args.preset, &args.set).map_err(Error::from)?;
-    print!("{}", config.to_toml());
+    print::text(config.to_toml())?;
     Ok(())
 }

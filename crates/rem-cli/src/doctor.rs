@@ -19,6 +19,8 @@ use rem::train::resources::Resources;
 use sysinfo::{CpuRefreshKind, Disks, RefreshKind, System};
 
 use crate::ConfigSource;
+use crate::print;
+use crate::progress::plural;
 
 /// Check that this machine can run a preset
 ///
@@ -62,7 +64,7 @@ impl Finding {
 pub fn run(args: DoctorArgs) -> Result<()> {
     let config = args.source.load()?;
     let count = threads::set(config.threads)?;
-    println!(
+    print::line(format_args!(
         "rem {} · {}",
         env!("CARGO_PKG_VERSION"),
         if cfg!(feature = "atari") {
@@ -70,31 +72,31 @@ pub fn run(args: DoctorArgs) -> Result<()> {
         } else {
             "without Atari"
         }
-    );
+    ))?;
     let mut report = Report::default();
-    report.add("machine", machine());
-    report.add("device", device(&config, count));
+    report.add("machine", machine())?;
+    report.add("device", device(&config, count))?;
     let (actions, findings) = environment::check(&config, args.picture.as_deref());
     for (check, finding) in findings {
-        report.add(check, finding);
+        report.add(check, finding)?;
     }
     #[cfg(feature = "atari")]
-    report.add("ROMs", roms());
+    report.add("ROMs", roms())?;
     let (lpips, finding) = perceptual(&config);
-    report.add("LPIPS", finding);
+    report.add("LPIPS", finding)?;
     match Resources::estimate(&config, actions, lpips.is_some()) {
         Ok(resources) => {
-            report.add("memory", memory(resources.memory));
-            report.add("disk", disk(resources.disk, &args.run_dir));
+            report.add("memory", memory(resources.memory))?;
+            report.add("disk", disk(resources.disk, &args.run_dir))?;
         }
-        Err(error) => report.add("memory", Finding::from_error(&error)),
+        Err(error) => report.add("memory", Finding::from_error(&error))?,
     }
     // A run that does not fit, or has no device, cannot be timed.
     if report.failed == 0 {
-        report.add("time", training_time(&config, lpips.as_ref()));
+        report.add("time", training_time(&config, lpips.as_ref()))?;
     }
     let dir = nearest_existing(&args.run_dir);
-    report.add("self-test", self_test::run(config.precision, count, &dir));
+    report.add("self-test", self_test::run(config.precision, count, &dir))?;
     report.finish(&args.source.preset)
 }
 
@@ -106,7 +108,7 @@ struct Report {
 
 impl Report {
     /// Prints each check as it completes: the self-test takes seconds, so nothing waits for a finished table.
-    fn add(&mut self, check: &str, finding: Finding) {
+    fn add(&mut self, check: &str, finding: Finding) -> Result<()> {
         self.checks += 1;
         self.failed += usize::from(matches!(finding, Failed(..)));
         let (status, text, hint) = match finding {
@@ -116,15 +118,16 @@ impl Report {
         };
         for (i, line) in text.lines().chain(hint.lines()).enumerate() {
             let (check, status) = if i == 0 { (check, status) } else { ("", "") };
-            println!("{check:<10} {status:<6} {line}");
+            print::line(format_args!("{check:<10} {status:<6} {line}"))?;
         }
+        Ok(())
     }
 
     fn finish(self, preset: &str) -> Result<()> {
         if self.failed > 0 {
             bail!("{} of {} checks failed", self.failed, self.checks);
         }
-        println!("ready for `rem train --preset {preset}`");
+        print::line(format_args!("ready for `rem train --preset {preset}`"))?;
         Ok(())
     }
 }
@@ -281,8 +284,4 @@ fn nearest_existing(dir: &Path) -> PathBuf {
 
 fn gib(bytes: f64) -> impl Display {
     format!("{:.1} GiB", bytes / f64::from(1 << 30))
-}
-
-fn plural(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }

@@ -1,8 +1,9 @@
 //! `rem episodes`: lists and exports the episodes of a run or a recording, and deletes a run's media.
 
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::print;
+use crate::runs::{self, DeleteMediaArgs};
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
@@ -12,10 +13,8 @@ use rem::data::replay::archive::Archive;
 use rem::env::Outcome;
 use rem::run::checkpoint;
 use rem::run::{read_config, read_protocol};
-use rem::train::eval_media;
-use rem_run::layout;
 
-/// List and export the episodes of a run, or delete its media files
+/// List and export the episodes of a run
 ///
 /// Lists the episodes that the agent collected during training, from the run's replay. Instead of a run, pass an episode
 /// file written by `rem play` or `export --to npz`.
@@ -28,8 +27,7 @@ Examples:
   rem episodes runs/catch-seed1 export 7 --to npz --out e.npz
   rem episodes runs/catch-seed1 export --all --to npz --out episodes    for `rem import episodes`
   rem episodes e.npz                                       show a recording step by step
-  rem episodes e.npz export --to strip                     all frames in one image
-  rem episodes runs/catch-seed1 delete-media --keep-last   free disk space")]
+  rem episodes e.npz export --to strip                     all frames in one image")]
 pub struct EpisodesArgs {
     /// Run directory or episode file
     #[arg(value_name = "RUN|FILE.npz")]
@@ -45,7 +43,8 @@ pub struct EpisodesArgs {
 enum Action {
     /// Export an episode as a GIF, PNG or NPZ file
     Export(ExportArgs),
-    /// Delete a run's evaluation images and GIFs
+    /// The same as `rem runs delete-media --yes`
+    #[command(hide = true)]
     DeleteMedia(DeleteArgs),
 }
 
@@ -102,17 +101,21 @@ pub fn run(args: EpisodesArgs) -> Result<()> {
     match args.action {
         None if is_file => {
             let episode = Episode::read(&args.source).map_err(Error::from)?;
-            ignore_broken_pipe(show(&episode, &mut io::stdout().lock()))?;
+            print::text(show(&episode))?;
         }
         None => {
             let archive = archive(&args.source)?;
-            ignore_broken_pipe(list(&archive, args.last, &mut io::stdout().lock()))?;
+            print::text(list(&archive, args.last))?;
             if let Some(problem) = archive.problem {
-                eprintln!("note: cannot read the remaining episodes: {problem}");
+                print::note(format_args!(
+                    "cannot read the remaining episodes: {problem}"
+                ));
             }
         }
         Some(Action::Export(args_of)) => export(&args.source, &args_of)?,
-        Some(Action::DeleteMedia(delete)) => delete_media(&args.source, &delete)?,
+        Some(Action::DeleteMedia(delete)) => {
+            runs::delete_media(&DeleteMediaArgs::of(args.source, delete.keep_last))?
+        }
     }
     Ok(())
 }
@@ -125,15 +128,7 @@ fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// A reader such as `head` may close the pipe early.
-fn ignore_broken_pipe(result: io::Result<()>) -> Result<()> {
-    match result {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::File(error).into()),
-        _ => Ok(()),
-    }
-}
-
-fn list(archive: &Archive, last: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+fn list(archive: &Archive, last: Option<usize>) -> String {
     let mut table = table(&["episode", "epoch", "steps", "return", "outcome"], 4);
     let skipped = last.map_or(0, |last| archive.episodes().saturating_sub(last));
     for episode in archive.list().skip(skipped) {
@@ -145,7 +140,7 @@ fn list(archive: &Archive, last: Option<usize>, out: &mut impl Write) -> io::Res
             outcome(episode.outcome).to_owned(),
         ]);
     }
-    writeln!(out, "{}", table.trim_fmt())
+    format!("{}\n", table.trim_fmt())
 }
 
 /// A table without borders, whose first `numeric` columns are right-aligned.
@@ -167,14 +162,13 @@ fn archive(run: &Path) -> Result<Archive> {
     Ok(checkpoint::archive(run))
 }
 
-fn show(episode: &Episode, out: &mut impl Write) -> io::Result<()> {
+fn show(episode: &Episode) -> String {
     let imagined = episode
         .imagined
         .iter()
         .filter(|imagined| **imagined)
         .count();
-    writeln!(
-        out,
+    let summary = format!(
         "{}: {} steps, return {}, {}; {} frames of {}x{}, {imagined} imagined",
         episode.game,
         episode.steps(),
@@ -183,7 +177,7 @@ fn show(episode: &Episode, out: &mut impl Write) -> io::Result<()> {
         episode.frames.len(),
         episode.size,
         episode.size
-    )?;
+    );
     let mut table = table(&["step", "reward", "action"], 2);
     for step in 0..episode.steps() {
         table.add_row([
@@ -192,7 +186,7 @@ fn show(episode: &Episode, out: &mut impl Write) -> io::Result<()> {
             episode.action_name(step).unwrap_or("?").to_owned(),
         ]);
     }
-    writeln!(out, "{}", table.trim_fmt())
+    format!("{summary}\n{}\n", table.trim_fmt())
 }
 
 fn export(source: &Path, args: &ExportArgs) -> Result<()> {
@@ -211,9 +205,15 @@ fn export_all(source: &Path, args: &ExportArgs, out: &Path) -> Result<()> {
         write(&run.episode(number)?, args, &out.join(name))?;
     }
     if let Some(problem) = &run.archive.problem {
-        eprintln!("note: cannot read the remaining episodes: {problem}");
+        print::note(format_args!(
+            "cannot read the remaining episodes: {problem}"
+        ));
     }
-    println!("{}: {} episodes", out.display(), run.archive.episodes());
+    print::line(format_args!(
+        "{}: {} episodes",
+        out.display(),
+        run.archive.episodes()
+    ))?;
     Ok(())
 }
 
@@ -233,7 +233,7 @@ fn export_one(source: &Path, args: &ExportArgs) -> Result<()> {
     let out = args.out.clone();
     let out = out.unwrap_or_else(|| PathBuf::from(format!("{name}.{}", args.to.extension())));
     write(&episode, args, &out)?;
-    println!("{}", out.display());
+    print::line(out.display())?;
     Ok(())
 }
 
@@ -303,26 +303,4 @@ impl RunEpisodes {
             outcomes: steps.outcomes,
         })
     }
-}
-
-/// Deletes only files that evaluations wrote.
-fn delete_media(run: &Path, args: &DeleteArgs) -> Result<()> {
-    read_config(run)?;
-    let mut images = eval_media::eval_images(run);
-    if args.keep_last {
-        let last = images.last().map(|image| image.epoch);
-        images.retain(|image| Some(image.epoch) != last);
-    }
-    let mut bytes = 0;
-    for image in &images {
-        let path = run.join(layout::MEDIA).join(&image.file);
-        bytes += path.metadata().map_or(0, |metadata| metadata.len());
-        std::fs::remove_file(&path).map_err(Error::io(&path))?;
-    }
-    println!(
-        "deleted {} media files, {:.1} MB",
-        images.len(),
-        bytes as f64 / 1e6
-    );
-    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::print;
 use anyhow::Result;
 use clap::Args;
 use rem::Error;
@@ -70,10 +71,10 @@ pub fn run(args: EvalArgs) -> Result<()> {
     let episodes = args
         .episodes
         .map_or(config.evaluate.final_episodes, |n| n as usize);
-    eprintln!(
+    print::message(format_args!(
         "device {} · threads {count} · precision {} · checkpoint of epoch {epoch} · temperature {}",
         config.device, protocol.precision, config.evaluate.temperature
-    );
+    ));
     let (player, seeds) = (agent.valid(), Seeds::new(config.seed));
     let play = || evaluate(&player, &config, &envs, episodes, &seeds, &device, |_| {});
     let result = threads::on_worker(play).map_err(Error::from)?;
@@ -85,7 +86,7 @@ pub fn run(args: EvalArgs) -> Result<()> {
             returns: &result.returns,
             lengths: &result.lengths,
         };
-        println!("{}", serde_json::to_string(&output)?);
+        print::line(serde_json::to_string(&output)?)?;
         return Ok(());
     }
     let mean = result.mean();
@@ -98,11 +99,11 @@ pub fn run(args: EvalArgs) -> Result<()> {
     let scripted = protocol
         .scripted_player
         .map_or_else(String::new, |s| format!(", scripted player {s:.3}"));
-    println!(
+    print::line(format_args!(
         "{}: mean return {mean:.3} ± {deviation:.3} over {} episodes (random player {:.3}{scripted})",
         config.env.game,
         result.returns.len(),
         protocol.random_player
-    );
+    ))?;
     Ok(())
 }

@@ -15,6 +15,7 @@ use rem::run::import;
 use rem::{threads, train};
 
 use crate::data_dir;
+use crate::print;
 
 /// Import weights from PyTorch files, or recorded episodes
 #[derive(Subcommand)]
@@ -177,7 +178,7 @@ fn episodes(import: &Import, sources: &[PathBuf], out: &Path) -> Result<()> {
         });
     }
     let info = import.run(&files, out).map_err(Error::from)?;
-    println!(
+    print::line(format_args!(
         "{}: {} episodes, {} steps of {}, {} actions; try `rem train --offline {}`",
         out.display(),
         info.episodes,
@@ -185,7 +186,7 @@ fn episodes(import: &Import, sources: &[PathBuf], out: &Path) -> Result<()> {
         info.game,
         info.actions.len(),
         out.display()
-    );
+    ))?;
     Ok(())
 }
 
@@ -199,7 +200,7 @@ fn lpips(vgg: PathBuf, heads: PathBuf, out: Option<PathBuf>) -> Result<()> {
         std::fs::create_dir_all(parent).map_err(Error::io(parent))?;
     }
     rem_run::files::write_atomic(&out, &weights::to_safetensors(&arrays)).map_err(Error::File)?;
-    println!("{}: {} arrays", out.display(), arrays.len());
+    print::line(format_args!("{}: {} arrays", out.display(), arrays.len()))?;
     Ok(())
 }
 
@@ -233,10 +234,10 @@ fn agent(
     let run = RunDir::create(&run_dir)?;
     protocol.write(run.path()).map_err(Error::from)?;
     train::write_imported_run(&run, &config, checkpoint)?;
-    println!(
+    print::line(format_args!(
         "{}: try `rem eval {}`",
         run_dir.display(),
         run_dir.display()
-    );
+    ))?;
     Ok(())
 }

@@ -1,10 +1,14 @@
 //! `rem`: trains, evaluates and inspects world-model agents. One file per command.
 
-use std::io::{IsTerminal, Write};
+// All output goes through `print`, which knows what to do when a terminal or a pipe is gone.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use print::{Style, Unprinted, Verbosity, styled};
 
 mod allocator;
 mod bench;
@@ -14,8 +18,10 @@ mod episodes;
 mod eval;
 mod import;
 mod play;
+mod print;
 mod progress;
 mod report;
+mod runs;
 mod sweep;
 mod table;
 mod train;
@@ -32,6 +38,7 @@ mod watch;
 Examples:
   rem doctor                       check that this machine can run the default preset
   rem train                        train an agent on `catch`
+  rem runs                         list all runs
   rem watch                        show all runs in the browser, live while they train
   rem eval runs/catch-seed1        evaluate the agent of a run
   rem play runs/catch-seed1        play in the world model
@@ -48,6 +55,21 @@ struct Cli {
     #[cfg(feature = "atari")]
     #[arg(long, global = true, value_name = "DIR")]
     rom_dir: Option<PathBuf>,
+    /// Print warnings, errors and results only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Print more: all metrics of each phase while training
+    #[arg(short, long, global = true)]
+    verbose: bool,
+    /// Colors; by default on a terminal, unless NO_COLOR is set
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        default_value = "auto"
+    )]
+    color: print::Color,
 }
 
 #[derive(Subcommand)]
@@ -64,6 +86,7 @@ enum Command {
     Watch(watch::WatchArgs),
     Play(play::PlayArgs),
     Episodes(episodes::EpisodesArgs),
+    Runs(runs::RunsArgs),
 }
 
 /// Options that select and override a config.
@@ -101,7 +124,13 @@ impl ConfigSource {
 
     /// Like `load`; the user's own settings win over `overrides`.
     fn load_over(&self, mut overrides: Vec<String>) -> rem::Result<rem::config::Config> {
-        overrides.extend(self.set.iter().cloned());
+        overrides.extend(self.overrides());
+        Ok(rem::config::Config::load(&self.preset, &overrides)?)
+    }
+
+    /// The user's own settings, as `key=value`.
+    fn overrides(&self) -> Vec<String> {
+        let mut overrides = self.set.clone();
         let mut set = |key: &str, value: Option<String>| {
             overrides.extend(value.map(|v| format!("{key}={v}")));
         };
@@ -113,7 +142,7 @@ impl ConfigSource {
             "env.atari.sticky_actions",
             self.sticky.map(|v| v.to_string()),
         );
-        Ok(rem::config::Config::load(&self.preset, &overrides)?)
+        overrides
     }
 }
 
@@ -130,6 +159,12 @@ fn data_dir() -> anyhow::Result<PathBuf> {
 fn main() -> ExitCode {
     allocator::keep_freed_memory();
     let cli = Cli::parse();
+    print::set_color(cli.color);
+    print::set_verbosity(match (cli.quiet, cli.verbose) {
+        (true, _) => Verbosity::Quiet,
+        (_, true) => Verbosity::Verbose,
+        _ => Verbosity::Normal,
+    });
     if let Some(python) = cli.python {
         rem::env::python::set_interpreter(python);
     }
@@ -139,6 +174,10 @@ fn main() -> ExitCode {
     }
     match run(cli.command) {
         Ok(()) => ExitCode::SUCCESS,
+        // Its reader, such as `head`, has read enough.
+        Err(error) if error.downcast_ref().is_some_and(Unprinted::is_closed_pipe) => {
+            ExitCode::SUCCESS
+        }
         Err(error) => {
             print_error(&error);
             ExitCode::FAILURE
@@ -159,23 +198,19 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Watch(args) => watch::run(args),
         Command::Play(args) => play::run(args),
         Command::Episodes(args) => episodes::run(args),
+        Command::Runs(args) => runs::run(args),
     }
 }
 
 /// Prints one `error:` line and, if there is one, a `hint:` line.
 fn print_error(error: &anyhow::Error) {
-    let mut stderr = std::io::stderr().lock();
-    let (red, dim, reset) = match stderr.is_terminal() {
-        true => ("\x1b[1;31m", "\x1b[2m", "\x1b[0m"),
-        false => ("", "", ""),
-    };
     let rem_error = error.downcast_ref::<rem::Error>();
     if let Some(details) = rem_error.and_then(rem::Error::details) {
-        let _ = writeln!(stderr, "{details}");
+        print::notice(details);
     }
-    let _ = writeln!(stderr, "{red}error:{reset} {error}");
+    print::notice(format_args!("{} {error}", styled(Style::Error, "error:")));
     if let Some(hint) = hint(error) {
-        let _ = writeln!(stderr, "{dim}hint:{reset} {hint}");
+        print::notice(format_args!("{} {hint}", styled(Style::Dim, "hint:")));
     }
 }
 
@@ -185,6 +220,9 @@ fn hint(error: &anyhow::Error) -> Option<String> {
     }
     if let Some(error) = error.downcast_ref::<rem_study::Error>() {
         return error.hint();
+    }
+    if let Some(error) = error.downcast_ref::<Unprinted>() {
+        return Some(error.hint());
     }
     error.downcast_ref::<rem::Error>()?.hint()
 }

@@ -1,8 +1,8 @@
 //! `rem report`: turns scores into tables, figures and a web page.
 
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use crate::print;
 use anyhow::Result;
 use clap::Args;
 use rem_report::{Request, Style};
@@ -60,11 +60,11 @@ pub fn run(args: ReportArgs) -> Result<()> {
 pub fn write(request: &Request, out: &Path) -> Result<()> {
     let report = request.report()?;
     let written = rem_report::write(&report, out)?;
-    let style = match std::io::stdout().is_terminal() {
+    let style = match print::has_color(&std::io::stdout()) {
         true => Style::Ansi,
         false => Style::Plain,
     };
-    print!("{}", rem_report::terminal(&report, style));
-    eprintln!("{written}");
+    print::text(rem_report::terminal(&report, style))?;
+    print::message(written);
     Ok(())
 }

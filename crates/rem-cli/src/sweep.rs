@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 
+use crate::progress::plural;
+
 mod cancel;
 mod child;
 mod collect;
@@ -71,10 +73,4 @@ pub fn run(args: SweepArgs) -> Result<()> {
         SweepCommand::Task(args) => task::run(args),
         SweepCommand::Child(args) => child::run(args),
     }
-}
-
-/// `1 run`, `2 runs`.
-fn plural(count: usize, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{count} {noun}{ending}")
 }

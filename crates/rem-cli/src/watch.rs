@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
 
+use crate::print;
 use anyhow::Result;
 use clap::Args;
 use rem::Error;
@@ -112,8 +113,10 @@ impl ServeArgs {
         let served = rem_web::serve(options, |address| {
             let token =
                 token.map_or_else(String::new, |token| format!("?token={}", token.as_str()));
-            println!("http://{}/{token}{fragment}", reachable(address));
-            eprintln!("open this address in a browser; press Ctrl-C to stop");
+            let page = format!("http://{}/{token}{fragment}", reachable(address));
+            // It serves all the same when nobody reads this.
+            let _ = print::line(page);
+            print::message("open this address in a browser; press Ctrl-C to stop");
         });
         Ok(served.map_err(|error| Error::Device {
             message: format!("cannot serve on {address}: {error}"),

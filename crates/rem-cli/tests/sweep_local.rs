@@ -215,7 +215,7 @@ fn cancel_stops_the_pool_and_a_later_run_continues() {
     // With one message in the log of the run, and no failure.
     let log = fs::read_to_string(study.join("logs/catch-seed1.log")).unwrap();
     let last = log.lines().last().unwrap();
-    assert!(last.starts_with("stopped by SIGTERM after epoch "), "{log}");
+    assert!(last.starts_with("stopped by SIGTERM; epoch "), "{log}");
 }
 
 /// The cores are divided among the runs, and GPUs are assigned in turn.

@@ -21,6 +21,9 @@
 //! # Ok::<(), rem_report::Error>(())
 //! ```
 
+// Only `rem-cli` prints. A closed or full stdout or stderr must not end the process.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod build;
 mod curves;
 mod departures;

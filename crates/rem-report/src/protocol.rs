@@ -20,7 +20,7 @@ pub enum Affects {
     Scores,
     /// The training: its method, software or hardware.
     Training,
-    /// Nothing: the value is determined by the game.
+    /// Nothing: the value is determined by the game, or determines others.
     Game,
 }
 
@@ -64,6 +64,8 @@ const KEYS: &[(&str, &str, Affects)] = &[
     ("perceptual_crc32", "CRC-32 of the LPIPS weights", Training),
     ("collect_envs", "environments side by side", Training),
     ("data", "recorded episodes", Training),
+    ("origin", "started from", Training),
+    ("segments", "settings changed", Training),
     ("precision", "precision", Training),
     ("device", "device", Training),
     ("threads", "threads", Training),
@@ -71,6 +73,8 @@ const KEYS: &[(&str, &str, Affects)] = &[
     ("burn_version", "Burn", Training),
     ("rem_version", "REM", Training),
     ("git_revision", "git revision", Training),
+    // Its values are what counts.
+    ("preset", "preset", Affects::Game),
     ("game", "game", Affects::Game),
     ("environment", "environment", Affects::Game),
     ("actions", "actions", Affects::Game),
@@ -163,6 +167,15 @@ impl Protocol {
             // Twelve digits identify a revision.
             Some(Value::String(text)) if key == "git_revision" => text.chars().take(12).collect(),
             Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(segments)) if key == "segments" => {
+                let segments: Vec<String> = segments.iter().map(segment).collect();
+                segments.join("; ")
+            }
+            Some(origin @ Value::Object(_)) if key == "origin" => {
+                let epoch = origin["epoch"].as_u64().unwrap_or_default();
+                let run = origin["run"].as_str().unwrap_or_default();
+                format!("{run}, epoch {epoch}")
+            }
             Some(Value::Array(list)) => {
                 let words = list
                     .iter()
@@ -253,6 +266,16 @@ impl Protocol {
             .iter()
             .all(|key| self.text(&key.key) == other.text(&key.key))
     }
+}
+
+/// `after epoch 28: train.epochs 28 → 40`
+fn segment(segment: &Value) -> String {
+    let epoch = segment["after_epoch"].as_u64().unwrap_or_default();
+    let changes = segment["changes"].as_object().into_iter().flatten();
+    let changes: Vec<String> = changes
+        .map(|(key, change)| format!("{key} {} → {}", change["from"], change["to"]))
+        .collect();
+    format!("after epoch {epoch}: {}", changes.join(", "))
 }
 
 /// A departure; without a value, one that is not known.

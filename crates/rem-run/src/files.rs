@@ -59,6 +59,18 @@ pub fn parent(path: &Path) -> &Path {
     }
 }
 
+/// The length of all files below a directory, in bytes. Files that cannot be read count as 0, because a run that trains
+/// deletes some.
+pub fn directory_size(dir: &Path) -> u64 {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let size = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(metadata) if metadata.is_dir() => directory_size(&entry.path()),
+        Ok(metadata) => metadata.len(),
+        Err(_) => 0,
+    };
+    entries.map(size).sum()
+}
+
 fn temporary_path(path: &Path) -> io::Result<PathBuf> {
     let Some(name) = path.file_name() else {
         let error = io::Error::new(io::ErrorKind::InvalidInput, "the path names no file");
@@ -109,6 +121,17 @@ mod tests {
         );
         assert_eq!(fs::read(path.join("inside")).unwrap(), b"old");
         assert_eq!(names_in(dir.path()), ["taken"]);
+    }
+
+    #[test]
+    fn the_size_of_a_directory_is_that_of_all_its_files() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(directory_size(dir.path()), 0);
+        fs::create_dir(dir.path().join("inside")).unwrap();
+        fs::write(dir.path().join("a"), [0; 10]).unwrap();
+        fs::write(dir.path().join("inside/b"), [0; 5]).unwrap();
+        assert_eq!(directory_size(dir.path()), 15);
+        assert_eq!(directory_size(&dir.path().join("absent")), 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 /// The config of the run. Written after the first checkpoint: a run without it cannot be resumed.
 pub const CONFIG: &str = "config.toml";
-/// What the scores mean. Written once, at the start.
+/// What the scores mean. Written at the start, and when the run is continued with other settings.
 pub const PROTOCOL: &str = "protocol.json";
 /// Losses and statistics, one line per phase and epoch. The seed determines every byte of it.
 pub const METRICS: &str = "metrics.jsonl";
@@ -12,6 +12,8 @@ pub const METRICS: &str = "metrics.jsonl";
 pub const TIMING: &str = "timing.jsonl";
 /// Returns of all evaluations.
 pub const SCORES: &str = "scores.json";
+/// What the user says about the run: [`Labels`](crate::Labels). Training neither reads nor writes it.
+pub const LABELS: &str = "labels.json";
 /// The lock file of the process that trains. Holds an [`Owner`](crate::Owner) while it does.
 pub const LOCK: &str = ".lock";
 /// Directory of checkpoints, one directory per epoch, named by [`epoch_name`].

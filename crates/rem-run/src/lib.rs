@@ -12,6 +12,7 @@
 //! | [`layout::CHECKPOINTS`], [`layout::REPLAY`] | weights, optimizer state and experience | `rem` |
 //! | [`layout::MEDIA`] | images and animations of evaluations | [`layout::media_name`] |
 //! | [`layout::TENSORBOARD`] | the logs as TensorBoard events | |
+//! | [`layout::LABELS`] | a name, tags and a note, from the user | [`Labels`] |
 //! | [`layout::LOCK`] | the process that trains | [`Owner`] |
 //!
 //! [`metrics::METRICS`] lists every metric with its meaning. [`files`] replaces files atomically.
@@ -36,9 +37,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Only `rem-cli` prints. A closed or full stdout or stderr must not end the process.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod error;
 pub mod files;
 mod json;
+mod labels;
 pub mod layout;
 mod log;
 pub mod metrics;
@@ -49,10 +54,14 @@ mod scores;
 
 pub use error::{Error, Result};
 pub use json::{read_json, write_json};
+pub use labels::Labels;
 pub use log::{MetricsLine, TimingLine, parse_lines};
 pub use owner::Owner;
 pub use phase::Phase;
-pub use protocol::{DataDetails, EnvDetails, PopModeTimes, Protocol, ProtocolValues};
+pub use protocol::{
+    DataDetails, EnvDetails, Origin, PopModeTimes, Protocol, ProtocolSegment, ProtocolValues,
+    SettingChange,
+};
 pub use scores::{Score, Scores};
 
 /// The version of the run directory that this crate writes.

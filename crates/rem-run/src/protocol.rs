@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::json::{read_json, write_json};
 use crate::layout;
 
-/// What the scores of a run mean: `protocol.json`, written once, at the start.
+/// What the scores of a run mean: `protocol.json`, written at the start, and again when the run is continued with other
+/// settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Protocol {
     /// The format of the run directory, [`FORMAT`] in new runs. Files without one have format 1.
@@ -86,6 +87,50 @@ pub struct Protocol {
     /// The recorded episodes of a run that collects nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataDetails>,
+    /// The presets that the config was made from, as they were given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preset: Option<String>,
+    /// The checkpoint that the run started from, if it is a fork.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// Every continuation of the run with other settings. The other values are those of the last one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub segments: Vec<ProtocolSegment>,
+}
+
+/// The checkpoint that a fork started from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The run directory, as it was given.
+    pub run: String,
+    /// The epoch of its checkpoint, at which the epochs of the fork continue.
+    pub epoch: u32,
+    /// Settings that differ from those of that run, by key.
+    pub changes: BTreeMap<String, SettingChange>,
+}
+
+/// A part of a run with settings of its own, which follows a part with others.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProtocolSegment {
+    /// The last epoch with the settings before.
+    pub after_epoch: u32,
+    /// Settings that changed, by key.
+    pub changes: BTreeMap<String, SettingChange>,
+    /// CRC-32 of the config before, which checkpoints up to `after_epoch` name.
+    pub config_crc32_before: u32,
+    /// The version of `rem` that continued the run.
+    pub rem_version: String,
+    /// The git revision that it was built from.
+    pub git_revision: String,
+}
+
+/// A setting that changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SettingChange {
+    /// The value before; null if the key is that of a new variant.
+    pub from: Value,
+    /// The value from then on; null if the key is that of an old variant.
+    pub to: Value,
 }
 
 /// The recorded episodes that a run is trained on.
@@ -133,7 +178,7 @@ pub struct PopModeTimes {
     pub one_call_ms: f64,
 }
 
-const HINT: &str = "`rem train` writes this file once, at the start of the run; restore it";
+const HINT: &str = "`rem train` writes this file at the start of the run; restore it";
 
 const fn first_format() -> u32 {
     1
@@ -283,6 +328,9 @@ mod tests {
             collect_envs: 1,
             environment: None,
             data: None,
+            preset: None,
+            origin: None,
+            segments: Vec::new(),
         }
     }
 

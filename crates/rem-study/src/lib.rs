@@ -24,8 +24,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// Only `rem-cli` prints. A closed or full stdout or stderr must not end the process.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod collect;
 mod error;
+mod find;
 mod grid;
 mod manifest;
 mod overlay;
@@ -39,6 +43,7 @@ mod study;
 
 pub use collect::{Collected, collect};
 pub use error::{Error, Result};
+pub use find::Found;
 pub use manifest::{Entry, Manifest, STUDY};
 pub use plan::Plan;
 pub use pool::{EXIT_LOCKED, Event, Pool, Summary, Worker};

@@ -22,6 +22,11 @@ impl Signal {
         }
     }
 
+    /// Whether it is that of Ctrl-C, SIGINT.
+    pub fn is_from_keyboard(self) -> bool {
+        self.0 == 2
+    }
+
     /// Whether it is the warning that Slurm sends before the time limit, SIGUSR1.
     pub fn is_warning(self) -> bool {
         Some(self.0) == warning()
@@ -77,29 +82,56 @@ impl Stop {
     }
 }
 
-/// Calls `last_words` when SIGUSR1 or SIGTERM arrives, or with `all` SIGINT or SIGHUP, and exits with [`EXIT_STOPPED`]
-/// at once.
+/// How a process that trains a run reacts to signals. SIGUSR1, which schedulers send before a time limit, always stops it at
+/// once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reaction {
+    /// The first SIGINT or SIGTERM lets it finish its epoch, the second stops it at once.
+    FinishEpoch,
+    /// SIGINT, SIGTERM and SIGHUP stop it at once: it is a process of a pool, which starts it again.
+    AtOnce,
+}
+
+impl Reaction {
+    /// The exit code of a process that a signal stopped.
+    pub fn exit_code(self, signal: Signal) -> i32 {
+        match self {
+            Self::FinishEpoch if !signal.is_warning() => 128 + signal.0,
+            _ => EXIT_STOPPED,
+        }
+    }
+}
+
+/// Calls `on_signal` in a thread of its own with each signal that stops this process, and whether it may finish its epoch
+/// before. Exits at once when `on_signal` returns true.
 ///
-/// Other threads are in the middle of something, which is safe for a run: its files are always those of its last
+/// Other threads are in the middle of something then, which is safe for a run: its files are always those of its last
 /// complete epoch.
 ///
 /// # Errors
 ///
 /// If the system refuses.
 #[cfg(unix)]
-pub fn exit_on_signal(
-    all: bool,
-    last_words: impl FnOnce(Signal) + Send + 'static,
+pub fn listen(
+    reaction: Reaction,
+    mut on_signal: impl FnMut(Signal, bool) -> bool + Send + 'static,
 ) -> std::io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
     let signals = [SIGUSR1, SIGTERM, SIGINT, SIGHUP];
-    let signals = if all { &signals[..] } else { &signals[..2] };
+    let signals = match reaction {
+        Reaction::FinishEpoch => &signals[..3],
+        Reaction::AtOnce => &signals[..],
+    };
     let mut signals = signal_hook::iterator::Signals::new(signals)?;
     std::thread::spawn(move || {
-        if let Some(signal) = signals.forever().next() {
-            last_words(Signal(signal));
-            // Not `std::process::exit`, which destroys what other threads use.
-            signal_hook::low_level::exit(EXIT_STOPPED);
+        let mut may_wait = reaction == Reaction::FinishEpoch;
+        for signal in signals.forever().map(Signal) {
+            let waits = may_wait && !signal.is_warning();
+            if on_signal(signal, waits) {
+                // Not `std::process::exit`, which destroys what other threads use.
+                signal_hook::low_level::exit(reaction.exit_code(signal));
+            }
+            may_wait = false;
         }
     });
     Ok(())
@@ -111,9 +143,9 @@ pub fn exit_on_signal(
 ///
 /// Never.
 #[cfg(not(unix))]
-pub fn exit_on_signal(
-    _all: bool,
-    _last_words: impl FnOnce(Signal) + Send + 'static,
+pub fn listen(
+    _reaction: Reaction,
+    _on_signal: impl FnMut(Signal, bool) -> bool + Send + 'static,
 ) -> std::io::Result<()> {
     Ok(())
 }

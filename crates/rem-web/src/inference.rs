@@ -6,6 +6,7 @@ pub(crate) mod episode;
 mod sampler;
 
 use std::collections::VecDeque;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -212,7 +213,10 @@ fn load_last_valid(run: &Path) -> Result<InferenceAgent, ApiError> {
             Ok(agent) => {
                 if let Some(error) = &last_error {
                     // The page shows the epoch of the agent, not why it is not the last one.
-                    eprintln!("note: {error}; showing the agent of epoch {epoch}");
+                    let _ = writeln!(
+                        std::io::stderr(),
+                        "note: {error}; showing the agent of epoch {epoch}"
+                    );
                 }
                 return Ok(agent);
             }

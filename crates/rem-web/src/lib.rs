@@ -29,6 +29,9 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+// Only `rem-cli` prints. A closed or full stdout or stderr must not end the process.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod assets;
 mod connections;
 mod error;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 mod actor_critic;
+mod changes;
 mod env;
 mod error;
 mod optimizer;

@@ -75,6 +75,9 @@
 //!
 //! `docs/paper-map.md` in the repository leads from the paper's equations and algorithms to functions.
 
+// Only `rem-cli` prints. A closed or full stdout or stderr must not end the process.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod config;
 pub mod data;
 pub mod device;

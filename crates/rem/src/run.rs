@@ -10,6 +10,6 @@ mod progress;
 mod recorded;
 
 pub use dir::{RunDir, read_config, read_protocol};
-pub use progress::{PhaseTime, Progress};
+pub use progress::{Expected, PhaseTime, Progress};
 pub use recorded::recorded_episodes;
 pub use rem_run::{Protocol, Score, Scores, write_json};

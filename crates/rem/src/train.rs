@@ -5,10 +5,12 @@
 
 mod actor_critic;
 mod collect;
+mod continuation;
 mod env_phases;
 mod env_snapshots;
 pub mod eval_media;
 pub mod evaluate;
+mod fork;
 mod learn;
 mod learners;
 pub mod objective;
@@ -29,7 +31,7 @@ pub use protocol::protocol;
 pub use setup::Setup;
 pub use state::{action_names, checkpoint_from_weights, load_agent, write_imported_run};
 pub use trainer::Trainer;
-pub use training_time::TrainingTime;
+pub use training_time::{StepTimes, TrainingTime};
 
 use crate::run::Score;
 

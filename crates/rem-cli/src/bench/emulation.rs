@@ -10,6 +10,7 @@ use rem::env::EnvFactory;
 use serde::Serialize;
 
 use super::environment::play;
+use crate::print;
 
 /// Time Atari environments on one core: emulator, wrappers and resize
 ///
@@ -55,14 +56,14 @@ pub fn run(args: EmulationArgs) -> Result<()> {
             steps_per_second: rate.round(),
             raw_frames_per_second: (rate * f64::from(config.env.atari.frame_skip)).round(),
         };
-        println!("{}", serde_json::to_string(&line)?);
+        print::line(serde_json::to_string(&line)?)?;
         steps += game_steps;
         seconds += game_seconds;
         slowest = slowest.min(rate);
     }
-    eprintln!(
+    print::message(format_args!(
         "{:.0} steps/s over all games, {slowest:.0} in the slowest",
         steps as f64 / seconds
-    );
+    ));
     Ok(())
 }

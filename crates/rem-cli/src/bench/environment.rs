@@ -11,6 +11,7 @@ use rem::env::{Env, EnvError, EnvFactory, Outcome};
 use serde::Serialize;
 
 use crate::ConfigSource;
+use crate::print;
 
 /// Time an environment with random actions: its steps, wrappers and, for Python environments, the bridge
 ///
@@ -49,7 +50,7 @@ pub fn run(args: EnvArgs) -> Result<()> {
         steps,
         steps_per_second: (steps as f64 / seconds).round(),
     };
-    println!("{}", serde_json::to_string(&line)?);
+    print::line(serde_json::to_string(&line)?)?;
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use super::dreams::{Dreams, ImaginationMode, Sizes};
 use super::page::Page;
 use super::sizes::Scale;
 use super::{Machine, plot, sweep, timing, usage};
+use crate::print;
 
 /// Measure imagination: sequential calls, tokens and time per frame
 ///
@@ -120,12 +121,12 @@ impl ImaginationArgs {
                 for &batch in &batches {
                     for &mode in modes.iter().filter(|mode| mode.supports(tokens)) {
                         lines.push(self.measure(mode, batch, tokens, horizon)?);
-                        eprint!(".");
+                        print::dot(".");
                     }
                 }
             }
         }
-        eprintln!();
+        print::message("");
         match self.sweep {
             true => self.report_sweep(lines, horizons[0]),
             false => self.report_modes(&lines, batches[0], &horizons),
@@ -138,7 +139,7 @@ impl ImaginationArgs {
             self.table(lines),
             self.summary(lines, batch, horizons)
         );
-        print!("{text}");
+        print::text(&text)?;
         let Some(path) = &self.out else { return Ok(()) };
         let page = Page {
             title: "Cost of an imagined frame",
@@ -152,7 +153,7 @@ impl ImaginationArgs {
     fn report_sweep(&self, lines: Vec<Line>, horizon: usize) -> Result<()> {
         let peak = self.machine.peak();
         let sweep = sweep::Sweep::new(lines, horizon, self.machine.describe(), peak);
-        print!("{}", sweep.terminal());
+        print::text(sweep.terminal())?;
         match &self.out {
             Some(path) => sweep.page(path),
             None => Ok(()),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::print;
 use anyhow::Result;
 use clap::Args;
 use rem::run::read_config;
@@ -51,6 +52,6 @@ pub fn run(args: PlayArgs) -> Result<()> {
         ms_median: ms(took[took.len() / 2]),
         ms_longest: ms(took[took.len() - 1]),
     };
-    println!("{}", serde_json::to_string(&line)?);
+    print::line(serde_json::to_string(&line)?)?;
     Ok(())
 }

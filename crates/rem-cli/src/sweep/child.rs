@@ -7,9 +7,10 @@ use clap::Args;
 use rem::config::{Architecture, Config, PopMode};
 use rem::run::{RunDir, read_config};
 use rem_run::layout;
-use rem_study::{EXIT_LOCKED, Error, Failure, Study, signals};
+use rem_study::signals::{self, Reaction};
+use rem_study::{EXIT_LOCKED, Error, Failure, Study};
 
-use crate::train;
+use crate::train::{self, stop::Stop};
 
 /// Train one run of a study in this process
 #[derive(Args)]
@@ -48,16 +49,17 @@ pub fn run(args: ChildArgs) -> Result<()> {
 fn train_run(study: &Study, run: usize, threads: usize) -> Result<()> {
     let dir = study.run_dir(run);
     let mut config = study.config(run)?;
-    let trainer = if dir.join(layout::CONFIG).exists() {
+    let stop = Stop::listen(Reaction::AtOnce)?;
+    let ready = if dir.join(layout::CONFIG).exists() {
         check_same(study, &dir, &config)?;
-        train::resume(&dir, None)?
+        train::resume(&dir, None, &[])?
     } else {
         if config.threads == 0 {
             config.threads = threads;
         }
-        train::start(config, Some(&dir))?
+        train::start(config, &dir)?
     };
-    train::train(trainer, true)
+    train::train(ready, stop)
 }
 
 /// Refuses to continue a run that is not of this study. Threads and imagination mode are decided when a run starts.

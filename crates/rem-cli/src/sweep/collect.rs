@@ -8,6 +8,7 @@ use rem_report::Request;
 use rem_study::collect;
 
 use super::{StudyArg, plural};
+use crate::print;
 use crate::report;
 
 /// Write the scores of a study, and report on them
@@ -41,20 +42,24 @@ pub fn run(args: CollectArgs) -> Result<()> {
     let total = study.manifest.runs.len();
     let missing = &collected.missing;
     if missing.is_empty() {
-        println!("{}: all {} are done", study.name(), plural(total, "run"));
+        print::line(format_args!(
+            "{}: all {} are done",
+            study.name(),
+            plural(total, "run")
+        ))?;
     } else {
         let done = total - missing.len();
-        println!(
+        print::line(format_args!(
             "{}: PARTIAL, {done} of {} are done; not counted: {}",
             study.name(),
             plural(total, "run"),
             missing.join(", ")
-        );
+        ))?;
     }
     for file in &collected.files {
-        println!("{}", file.display());
+        print::line(file.display())?;
     }
-    println!();
+    print::line("")?;
     let request = Request {
         inputs: collected.runs,
         against: args.against,

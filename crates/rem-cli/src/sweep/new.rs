@@ -7,6 +7,7 @@ use clap::Args;
 use rem_study::{Plan, Study};
 
 use super::plural;
+use crate::print;
 
 /// Make a study: list all runs with their configs, and train nothing
 ///
@@ -68,16 +69,19 @@ pub fn run(args: NewArgs) -> Result<()> {
     let manifest = plan.manifest()?;
     if args.dry_run {
         for run in &manifest.runs {
-            println!("{}", run.name);
+            print::line(&run.name)?;
         }
         return Ok(());
     }
     let study = Study::create(&args.study, manifest)?;
     let dir = study.dir().display();
-    println!("{dir}: {}", plural(study.manifest.runs.len(), "run"));
-    eprintln!(
+    print::line(format_args!(
+        "{dir}: {}",
+        plural(study.manifest.runs.len(), "run")
+    ))?;
+    print::message(format_args!(
         "train them with `rem sweep run {dir}`, or on Slurm with `rem sweep run {dir} --on slurm`"
-    );
+    ));
     Ok(())
 }
 

@@ -10,6 +10,7 @@ use rem_study::slurm::{self, Resources};
 use rem_study::{Error, Event, Pool, RunningPool, Status, Study, Summary, Worker};
 
 use super::{StudyArg, plural};
+use crate::print;
 
 /// Train the runs of a study that are missing
 ///
@@ -114,18 +115,18 @@ fn local(study: &Study, args: RunArgs) -> Result<()> {
     let stop = Stop::on_signals()?;
     let known = RunningPool::register(study)?;
     let all = 0..study.manifest.runs.len();
-    let summary = Pool::new(study, all, worker, stop, &mut print).run()?;
+    let summary = Pool::new(study, all, worker, stop, &mut show).run()?;
     // Before this process exits, which drops nothing.
     drop(known);
     if summary.stopped.is_some() {
-        eprintln!(
+        print::message(format_args!(
             "stopped; continue with `rem sweep run {}`",
             study.dir().display()
-        );
+        ));
         std::process::exit(EXIT_STOPPED);
     }
     check(study, &summary)?;
-    println!("{}", Status::read(study, &[]).summary());
+    print::line(Status::read(study, &[]).summary())?;
     Ok(())
 }
 
@@ -159,17 +160,22 @@ fn submit(study: &Study, args: RunArgs) -> Result<()> {
     let jobs = slurm::submit(study, program()?, &resources)?;
     if jobs.is_empty() {
         let queue = slurm::queue(study)?;
-        println!(
+        print::line(format_args!(
             "nothing to submit: {}",
             Status::read(study, &queue).summary()
-        );
+        ))?;
         return Ok(());
     }
     for job in jobs {
-        println!("submitted job {}, tasks {}", job.job, job.array);
+        print::line(format_args!(
+            "submitted job {}, tasks {}",
+            job.job, job.array
+        ))?;
     }
     let dir = study.dir().display();
-    eprintln!("follow it with `rem sweep status {dir} --watch`");
+    print::message(format_args!(
+        "follow it with `rem sweep status {dir} --watch`"
+    ));
     Ok(())
 }
 
@@ -210,34 +216,42 @@ pub fn cores() -> usize {
 }
 
 /// Prints the events of a pool.
-pub fn print(event: Event) {
+pub fn show(event: Event) {
     match event {
-        Event::Started { run, epoch: 0 } => eprintln!("{run}: started"),
-        Event::Started { run, epoch } => eprintln!("{run}: continued after epoch {epoch}"),
-        Event::Interrupted { run, how } => eprintln!("{run}: {how}; starting it again"),
+        Event::Started { run, epoch: 0 } => print::message(format_args!("{run}: started")),
+        Event::Started { run, epoch } => {
+            print::message(format_args!("{run}: continued after epoch {epoch}"))
+        }
+        Event::Interrupted { run, how } => {
+            print::message(format_args!("{run}: {how}; starting it again"))
+        }
         Event::Done { run, score } => {
             let score = score.map_or_else(String::new, |score| format!(", mean return {score:.3}"));
-            eprintln!("{run}: done{score}");
+            print::message(format_args!("{run}: done{score}"));
         }
-        Event::Failed { run, failure } => eprintln!("{run}: failed: {}", failure.error),
+        Event::Failed { run, failure } => {
+            print::message(format_args!("{run}: failed: {}", failure.error))
+        }
         Event::Elsewhere { run, owner } => {
             let by = owner.map_or_else(String::new, |owner| {
                 format!(" (process {} on {})", owner.pid, owner.host)
             });
-            eprintln!("{run}: another process trains it{by}");
+            print::message(format_args!("{run}: another process trains it{by}"));
         }
-        Event::Stopping(signal) => eprintln!("{}: stopping all runs", signal.name()),
+        Event::Stopping(signal) => {
+            print::message(format_args!("{}: stopping all runs", signal.name()))
+        }
     }
 }
 
 /// An error if runs failed; a note if others train some.
 pub fn check(study: &Study, summary: &Summary) -> Result<()> {
     if !summary.elsewhere.is_empty() {
-        eprintln!(
+        print::message(format_args!(
             "{} left to other processes; `rem sweep status {}` follows them",
             plural(summary.elsewhere.len(), "run"),
             study.dir().display()
-        );
+        ));
     }
     let names: Vec<&str> = summary
         .failed

@@ -1,6 +1,6 @@
 //! `rem sweep status`: the state of every run.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -8,6 +8,7 @@ use clap::Args;
 use rem_study::{RunStatus, State, Status, Study, slurm};
 
 use super::StudyArg;
+use crate::print;
 use crate::progress::duration;
 use crate::table::Table;
 
@@ -40,11 +41,11 @@ pub fn run(args: StatusArgs) -> Result<()> {
     let study = args.study.open()?;
     let status = read(&study);
     if args.json {
-        println!("{}", serde_json::to_string(&status)?);
+        print::line(serde_json::to_string(&status)?)?;
         return Ok(());
     }
     if !args.watch {
-        print!("{}", table(&status));
+        print::text(table(&status))?;
         return Ok(());
     }
     let is_terminal = std::io::stdout().is_terminal();
@@ -53,11 +54,10 @@ pub fn run(args: StatusArgs) -> Result<()> {
         let status = read(&study);
         if is_terminal {
             // Clears the screen.
-            print!("\x1b[2J\x1b[H{}", table(&status));
+            print::text(format_args!("\x1b[2J\x1b[H{}", table(&status)))?;
         } else if status.summary() != last {
-            println!("{}", status.summary());
+            print::line(status.summary())?;
         }
-        std::io::stdout().flush()?;
         last = status.summary();
         if !status.is_active() {
             return Ok(());
@@ -69,7 +69,7 @@ pub fn run(args: StatusArgs) -> Result<()> {
 /// The status, also without an answer of Slurm.
 fn read(study: &Study) -> Status {
     let queue = slurm::queue(study).unwrap_or_else(|error| {
-        eprintln!("note: {error}; queued runs are shown as waiting");
+        print::note(format_args!("{error}; queued runs are shown as waiting"));
         Vec::new()
     });
     Status::read(study, &queue)

@@ -6,7 +6,8 @@ use rem_study::signals::Stop;
 use rem_study::{Error, Pool, Worker, slurm};
 
 use super::StudyArg;
-use super::run::{cores, print, program};
+use super::run::{cores, program, show};
+use crate::print;
 
 /// Train the runs of one task of an array job; for schedulers other than Slurm, too
 ///
@@ -41,7 +42,7 @@ pub fn run(args: TaskArgs) -> Result<()> {
         threads: (slurm::cpus().unwrap_or_else(cores) / args.runs_per_task).max(1),
         gpus: Vec::new(),
     };
-    let summary = Pool::new(&study, runs, worker, stop, &mut print).run()?;
+    let summary = Pool::new(&study, runs, worker, stop, &mut show).run()?;
     if let Some(signal) = summary.stopped {
         match slurm::this_task().filter(|_| signal.is_warning()) {
             // Otherwise it would be started again and again.
@@ -55,7 +56,7 @@ pub fn run(args: TaskArgs) -> Result<()> {
             }
             Some(task) => {
                 slurm::requeue(&task)?;
-                eprintln!("requeued {task}");
+                print::message(format_args!("requeued {task}"));
             }
             None => {}
         }

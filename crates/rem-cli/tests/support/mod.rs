@@ -97,6 +97,44 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
+/// The command on a pseudo-terminal of 100 columns, with this environment. Its keyboard is the child's piped stdin, and its
+/// screen is stdout.
+pub fn on_terminal(command: &Command, environment: &[(&str, &str)]) -> Command {
+    let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
+    let words: Vec<String> = words.map(quoted).collect();
+    let mut script = Command::new("script");
+    script
+        .args(["--quiet", "--return", "--flush", "--command"])
+        .arg(format!("stty cols 100 rows 30; exec {}", words.join(" ")))
+        .arg("/dev/null")
+        .env("REM_DATA_DIR", "/nowhere/of/rem/tests")
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm")
+        .env_remove("NO_COLOR")
+        .envs(environment.iter().copied())
+        .stdin(Stdio::piped());
+    script
+}
+
+/// The text of a terminal's screen without its codes. A carriage return starts a line, as bars do.
+pub fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        match c {
+            '\x1b' if rest.next_if_eq(&'[').is_some() => {
+                rest.by_ref().find(|c| c.is_ascii_alphabetic());
+            }
+            '\r' => plain.push('\n'),
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
 /// Starts the command without waiting for it.
 pub fn start(command: &mut Command) -> Child {
     command

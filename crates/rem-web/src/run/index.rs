@@ -1,17 +1,10 @@
 //! The list of served runs and studies. Addresses name them; only names in this list resolve to a directory.
 
-use std::collections::{BTreeMap, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use rem_run::layout::is_run;
-use rem_study::STUDY;
-
-/// Depth below a given directory or a study to search for runs: `runs/GAME-seedN`, or one level deeper.
-const MAX_DEPTH: usize = 2;
-
-/// Most runs in the list.
-const MAX_RUNS: usize = 5_000;
+use rem_study::Found;
 
 /// Finds runs and studies below some paths.
 #[derive(Debug)]
@@ -19,13 +12,6 @@ pub(crate) struct RunIndex {
     paths: Vec<PathBuf>,
     /// The result of the last scan.
     known: Mutex<Found>,
-}
-
-/// Runs and studies by name.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
-    pub runs: BTreeMap<String, PathBuf>,
-    pub studies: BTreeMap<String, PathBuf>,
 }
 
 impl RunIndex {
@@ -39,18 +25,9 @@ impl RunIndex {
 
     /// All runs and studies. Scans the directories each time, because runs appear while the server is up.
     pub fn scan(&self) -> Found {
-        let mut scan = Scan::default();
-        for path in &self.paths {
-            if is_run(path) {
-                scan.add(&name_of(path), path);
-            } else if is_study(path) {
-                scan.add_study(&name_of(path), "", path);
-            } else {
-                scan.scan_dir(path, "", MAX_DEPTH);
-            }
-        }
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = scan.found.clone();
-        scan.found
+        let found = Found::below(&self.paths);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = found.clone();
+        found
     }
 
     /// The directory of a run. Scans only if the run is not where the last scan found it.
@@ -62,75 +39,11 @@ impl RunIndex {
     }
 }
 
-fn is_study(dir: &Path) -> bool {
-    dir.join(STUDY).is_file()
-}
-
-/// A scan in progress.
-#[derive(Default)]
-struct Scan {
-    found: Found,
-    dirs: HashSet<PathBuf>,
-}
-
-impl Scan {
-    fn scan_dir(&mut self, dir: &Path, prefix: &str, depth: usize) {
-        let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-        let mut dirs: Vec<PathBuf> = entries
-            .map(|entry| entry.path())
-            .filter(|path| path.is_dir() && !name_of(path).starts_with('.'))
-            .collect();
-        dirs.sort();
-        for dir in dirs {
-            if self.found.runs.len() >= MAX_RUNS {
-                return;
-            }
-            let name = format!("{prefix}{}", name_of(&dir));
-            if is_run(&dir) {
-                self.add(&name, &dir);
-            } else if is_study(&dir) {
-                self.add_study(&name, &format!("{name}/"), &dir);
-            } else if depth > 1 {
-                self.scan_dir(&dir, &format!("{name}/"), depth - 1);
-            }
-        }
-    }
-
-    /// Adds a run once.
-    fn add(&mut self, name: &str, dir: &Path) {
-        if self.dirs.insert(dir.into()) {
-            insert(&mut self.found.runs, name, dir);
-        }
-    }
-
-    /// Adds a study once, with its runs.
-    fn add_study(&mut self, name: &str, prefix: &str, dir: &Path) {
-        if self.dirs.insert(dir.into()) {
-            insert(&mut self.found.studies, name, dir);
-            self.scan_dir(dir, prefix, MAX_DEPTH);
-        }
-    }
-}
-
-/// Adds a directory under its name or, if that is taken, the name with a number.
-fn insert(list: &mut BTreeMap<String, PathBuf>, name: &str, dir: &Path) {
-    let numbered = (2..).map(|number| format!("{name} ({number})"));
-    let mut names = std::iter::once(name.to_owned()).chain(numbered);
-    let free = names.find(|name| !list.contains_key(name));
-    list.insert(free.expect("some number is free"), dir.into());
-}
-
-/// The last component of a path, also of `.`.
-fn name_of(path: &Path) -> String {
-    let named = path.file_name().map(ToOwned::to_owned);
-    let name = named.or_else(|| path.canonicalize().ok()?.file_name().map(ToOwned::to_owned));
-    name.unwrap_or_default().to_string_lossy().into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::fs;
+    use std::path::Path;
 
     fn create_run(dir: &Path) {
         fs::create_dir_all(dir).unwrap();

@@ -170,11 +170,12 @@ impl Checkpoint {
         prune(run, self.manifest.epoch)
     }
 
-    /// Reads and verifies the checkpoint of an epoch, by default the last one.
+    /// Reads and verifies the checkpoint of an epoch, by default the last one. It must name the checksum of one of the
+    /// configs that the run had.
     pub(crate) fn read(
         run: &Path,
         epoch: Option<u32>,
-        config_crc32: u32,
+        configs: &[u32],
         part: Part,
     ) -> Result<Self> {
         let all = epochs(run);
@@ -193,12 +194,12 @@ impl Checkpoint {
                 hint: Some(format!("checkpoints exist for epochs {all:?}")),
             });
         }
-        read_checked(&path, config_crc32, part).map_err(|reason| {
+        read_checked(&path, configs, part).map_err(|reason| {
             let good = all
                 .iter()
                 .rev()
                 .filter(|e| **e < epoch)
-                .find(|e| read_checked(&directory(run, **e), config_crc32, part).is_ok());
+                .find(|e| read_checked(&directory(run, **e), configs, part).is_ok());
             let hint = match good {
                 Some(e) => format!(
                     "the last valid checkpoint is of epoch {e}: `rem train --resume {} --from-epoch {e}`",
@@ -217,7 +218,7 @@ impl Checkpoint {
 
 fn read_checked(
     path: &Path,
-    config_crc32: u32,
+    configs: &[u32],
     part: Part,
 ) -> std::result::Result<Checkpoint, String> {
     let read = |name: &str| std::fs::read(path.join(name)).map_err(|e| format!("{name}: {e}"));
@@ -230,7 +231,7 @@ fn read_checked(
             manifest.format
         ));
     }
-    if manifest.config_crc32 != config_crc32 {
+    if !configs.contains(&manifest.config_crc32) {
         return Err("it belongs to a run with another config".into());
     }
     let (mut arrays, mut environment) = (BTreeMap::new(), None);

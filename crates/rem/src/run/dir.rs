@@ -80,6 +80,14 @@ impl RunDir {
         Self::lock(path)
     }
 
+    /// Locks a directory with any file of a run, such as one of which only the scores remain.
+    ///
+    /// # Errors
+    /// If it is locked.
+    pub fn hold(path: &Path) -> Result<Self> {
+        Self::lock(path)
+    }
+
     fn lock(path: &Path) -> Result<Self> {
         let file = path.join(layout::LOCK);
         let lock = OpenOptions::new()

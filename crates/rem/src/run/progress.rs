@@ -30,9 +30,18 @@ pub struct PhaseTime {
 /// Epochs in the estimate of a phase's duration.
 const LATEST: usize = 5;
 
+/// The most epochs that are counted one by one. Later ones are like those.
+const COUNTED: u32 = 2_000;
+
 impl Progress {
-    /// The progress after the phases in `timings`.
+    /// The progress after the phases in `timings`. A phase that was never timed counts as 0.
     pub fn new(config: &Config, timings: &[TimingLine]) -> Self {
+        Self::expecting(config, timings, &|_, _| None)
+    }
+
+    /// As [`Progress::new`], with the seconds that a phase is expected to take in an epoch, which may be wrong by a factor:
+    /// phases that were timed correct the others.
+    pub fn expecting(config: &Config, timings: &[TimingLine], expected: Expected) -> Self {
         let time = |phase: Phase| {
             let times: Vec<f64> = timings
                 .iter()
@@ -50,24 +59,60 @@ impl Progress {
         let phases = Phase::ALL.map(time).to_vec();
         Self {
             epochs: config.train.epochs,
-            seconds_left: (!timings.is_empty()).then(|| seconds_left(config, timings, &phases)),
+            seconds_left: (!timings.is_empty()).then(|| seconds_left(config, timings, expected)),
             phases,
         }
     }
 }
 
-/// The sum over all remaining phases. A phase that was never timed counts as 0.
-fn seconds_left(config: &Config, timings: &[TimingLine], times: &[PhaseTime]) -> f64 {
+/// The seconds that a phase is expected to take in an epoch. `None` for a phase of which nothing is known.
+pub type Expected<'a> = &'a dyn Fn(Phase, u32) -> Option<f64>;
+
+/// The sum over all remaining phases.
+fn seconds_left(config: &Config, timings: &[TimingLine], expected: Expected) -> f64 {
     let now = timings.last().map_or(1, |t| t.epoch);
     let done = |phase: Phase| {
         let is_done = |t: &TimingLine| t.epoch == now && t.phase == phase.name();
         timings.iter().any(is_done)
     };
+    // What a phase takes in an epoch, in seconds or, without an expectation, in units of its usual length.
+    let length = |phase, epoch| match expected(phase, epoch) {
+        Some(seconds) => seconds,
+        None => relative_length(config, epoch, phase),
+    };
+    let latest = |phase: Phase| {
+        let of_phase = timings
+            .iter()
+            .rev()
+            .filter(move |t| t.phase == phase.name());
+        of_phase.take(LATEST)
+    };
+    // Measured and expected seconds of the phases for which both are known: how fast the machine trains.
+    let mut machine = (0.0, 0.0);
+    // Seconds per unit of each phase that was timed.
+    let scales = Phase::ALL.map(|phase| {
+        let measured: f64 = latest(phase).map(|t| t.seconds).sum();
+        let lengths: f64 = latest(phase).map(|t| length(phase, t.epoch)).sum();
+        if phase != Phase::Evaluate && expected(phase, now).is_some() {
+            machine = (machine.0 + measured, machine.1 + lengths);
+        }
+        (lengths > 0.0).then(|| measured / lengths)
+    });
+    let machine = if machine.1 > 0.0 {
+        machine.0 / machine.1
+    } else {
+        1.0
+    };
     let of_phase = |epoch: u32, phase: Phase| {
-        let runs = is_scheduled(config, epoch, phase) && (epoch > now || !done(phase));
-        let time = times.iter().find(|time| runs && time.name == phase.name());
-        let seconds = time.and_then(|time| time.seconds_per_epoch);
-        seconds.unwrap_or(0.0) * relative_length(config, epoch, phase)
+        if !is_scheduled(config, epoch, phase) || (epoch == now && done(phase)) {
+            return 0.0;
+        }
+        let at = Phase::ALL.iter().position(|p| *p == phase);
+        match scales[at.expect("all phases")] {
+            Some(scale) => scale * length(phase, epoch),
+            None if phase == Phase::Evaluate => expected(phase, epoch).unwrap_or(0.0),
+            None => machine * expected(phase, epoch).unwrap_or(0.0),
+        }
     };
     let of_epoch = |epoch: u32| -> f64 {
         let all: f64 = (Phase::ALL.into_iter())
@@ -81,7 +126,10 @@ fn seconds_left(config: &Config, timings: &[TimingLine], times: &[PhaseTime]) ->
         };
         all - overlap
     };
-    (now..=config.train.epochs).map(of_epoch).sum()
+    let last = config.train.epochs.min(now.saturating_add(COUNTED));
+    let left: f64 = (now..=last).map(of_epoch).sum();
+    let [all, counted] = [config.train.epochs, last].map(|last| last.saturating_sub(now).max(1));
+    left * f64::from(all) / f64::from(counted)
 }
 
 /// Whether the trainer runs a phase in an epoch.
@@ -136,6 +184,48 @@ mod tests {
         assert_eq!(progress.seconds_left, Some(2.0 + 110.0 + 110.0 + 14.0));
         assert_eq!(progress.phases[1].seconds, 20.0);
         assert_eq!(progress.phases[3].seconds_per_epoch, None);
+    }
+
+    /// The world model starts in epoch 2 and the controller in epoch 3. The tokenizer took twice the expected time, and so
+    /// will they.
+    #[test]
+    fn phases_that_have_not_started_take_the_expected_time() {
+        let timings = [timing(1, "collect", 1.0), timing(1, "tokenizer", 10.0)];
+        let expected = |phase, _| match phase {
+            Phase::Tokenizer => Some(5.0),
+            Phase::WorldModel => Some(50.0),
+            Phase::ActorCritic => Some(20.0),
+            Phase::Evaluate => Some(3.0),
+            Phase::Collect => None,
+        };
+        let progress = Progress::expecting(&debug(), &timings, &expected);
+        let (collect, tokenizer, evaluate) = (2.0 * 1.0, 3.0 * 10.0, 2.0 * 3.0);
+        let (world_model, controller) = (3.0 * 100.0, 2.0 * 40.0);
+        assert_eq!(
+            progress.seconds_left,
+            Some(collect + tokenizer + world_model + controller + evaluate)
+        );
+    }
+
+    /// What a phase takes grows with the replay as expected, from what it took.
+    #[test]
+    fn measured_phases_grow_as_expected() {
+        let timings = [
+            timing(2, "world_model", 6.0),
+            timing(3, "world_model", 12.0),
+        ];
+        let expected = |phase, epoch| (phase == Phase::WorldModel).then(|| f64::from(epoch));
+        let progress = Progress::expecting(&debug(), &timings, &expected);
+        assert_eq!(progress.seconds_left, Some(4.0 * 18.0 / 5.0));
+    }
+
+    #[test]
+    fn long_runs_are_not_counted_epoch_by_epoch() {
+        let set = ["train.epochs=4000000000", "evaluate.every=0"].map(String::from);
+        let config = Config::load("debug", &set).unwrap();
+        let timings = [timing(5, "tokenizer", 2.0)];
+        let left = Progress::new(&config, &timings).seconds_left.unwrap();
+        assert!((left / 8e9 - 1.0).abs() < 1e-3, "{left}");
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub fn protocol(
         collect_envs: config.collect.envs,
         environment: envs.details()?,
         data: None,
+        preset: None,
+        origin: None,
+        segments: Vec::new(),
     })
 }
 

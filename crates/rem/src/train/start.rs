@@ -13,9 +13,10 @@ use crate::run::metrics::{LogLengths, Metrics};
 use crate::seeds::Seeds;
 use rem_run::layout;
 
+use super::continuation::Continuation;
 use super::env_snapshots;
 use super::objective::ControllerObjective;
-use super::state::{Optimizers, collect_envs, config_crc32, other_weights, restore, write_config};
+use super::state::{Optimizers, collect_envs, other_weights, restore, write_config};
 use super::trainer::{SEGMENT_LOSSES, Trainer};
 
 impl Trainer {
@@ -101,9 +102,13 @@ impl Trainer {
     /// Continues a run from its last checkpoint, or from that of `epoch`. A resumed run is bit-identical to
     /// an uninterrupted one.
     ///
+    /// `config` may differ from that of the run in settings that did not affect the epochs so far, such as the number of
+    /// epochs. Config and protocol are then replaced.
+    ///
     /// # Errors
     ///
-    /// If the checkpoint, the replay or the logs are damaged or do not fit the config. The run is then unchanged.
+    /// If the checkpoint, the replay or the logs are damaged, or the config is another in other settings. The run is then
+    /// unchanged.
     pub fn resume(
         run: RunDir,
         config: Config,
@@ -111,7 +116,10 @@ impl Trainer {
         lpips: Option<Lpips>,
         epoch: Option<u32>,
     ) -> Result<Self> {
-        let checkpoint = Checkpoint::read(run.path(), epoch, config_crc32(&config), Part::All)?;
+        let continuation = Continuation::new(run.path(), &config)?;
+        let configs = continuation.configs(run.path());
+        let checkpoint = Checkpoint::read(run.path(), epoch, &configs, Part::All)?;
+        continuation.check(&config, checkpoint.manifest.epoch)?;
         let device = device::of(&config)?;
         let (mut collect_envs, spaces) = collect_envs(&config, &envs)?;
         let seeds = Seeds::new(config.seed);
@@ -157,7 +165,7 @@ impl Trainer {
                 .note(manifest.epoch + 1, note)
                 .map_err(Error::Logs)?;
         }
-        Ok(Self {
+        let trainer = Self {
             notes,
             metrics,
             chunks: manifest.replay,
@@ -176,6 +184,8 @@ impl Trainer {
             collect_envs,
             spaces,
             lpips,
-        })
+        };
+        continuation.record(&trainer)?;
+        Ok(trainer)
     }
 }

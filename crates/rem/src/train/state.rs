@@ -60,6 +60,13 @@ pub(super) fn config_crc32(config: &Config) -> u32 {
     crc32fast::hash(config.to_toml().as_bytes())
 }
 
+/// The checksums of all configs that a run had, which its checkpoints may name: `config` and those before it.
+pub(super) fn config_crc32s(run: &Path, config: &Config) -> Vec<u32> {
+    let segments = read_protocol(run).map_or_else(|_| Vec::new(), |protocol| protocol.segments);
+    let before = segments.iter().map(|segment| segment.config_crc32_before);
+    before.chain([config_crc32(config)]).collect()
+}
+
 /// The environments of a run's collection, and their spaces.
 pub(super) fn collect_envs(
     config: &Config,
@@ -132,7 +139,7 @@ pub fn load_agent(
     epoch: Option<u32>,
     device: Device,
 ) -> Result<(Agent, u32)> {
-    let checkpoint = Checkpoint::read(run, epoch, config_crc32(config), Part::Weights)?;
+    let checkpoint = Checkpoint::read(run, epoch, &config_crc32s(run, config), Part::Weights)?;
     let actions = action_names(run, config)?.len();
     let initialized = Agent::new(
         config,

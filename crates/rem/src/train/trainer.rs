@@ -77,12 +77,30 @@ impl Trainer {
     /// # Errors
     ///
     /// If an epoch diverges three times, or a file cannot be written.
-    pub fn train(mut self, listener: Listener) -> Result<Scores> {
+    pub fn train(self, listener: Listener) -> Result<Scores> {
+        let scores = self.train_until(&|| false, listener)?;
+        Ok(scores.expect("nothing stopped it"))
+    }
+
+    /// Like [`Trainer::train`], but returns `None` before an epoch if `stop` returns true. [`Trainer::resume`] continues the
+    /// run.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trainer::train`].
+    pub fn train_until(
+        mut self,
+        stop: &(dyn Fn() -> bool + Sync),
+        listener: Listener,
+    ) -> Result<Option<Scores>> {
         for note in std::mem::take(&mut self.notes) {
             listener(Event::Note(&note));
         }
         let mut failures: Vec<String> = Vec::new();
         while self.epoch < self.config.train.epochs {
+            if stop() {
+                return Ok(None);
+            }
             let diverged = match self.run_epoch(listener) {
                 Ok(()) => {
                     failures.clear();
@@ -119,7 +137,7 @@ impl Trainer {
                 self.metrics.note(epoch, text).map_err(Error::Logs)?;
             }
         }
-        self.write_scores()
+        self.write_scores().map(Some)
     }
 
     /// One epoch (paper, Algorithm 3): collect, train the three components, evaluate, write a checkpoint.
@@ -214,7 +232,7 @@ impl Trainer {
     }
 
     /// Writes `scores.json` from the evaluations in the last checkpoint.
-    fn write_scores(&self) -> Result<Scores> {
+    pub(super) fn write_scores(&self) -> Result<Scores> {
         let last = self.scores.last().filter(|s| self.is_final(s.epoch));
         let scores = Scores {
             game: self.config.env.game.clone(),

@@ -1,4 +1,4 @@
-//! Estimates how long a run trains, from training steps with small batches.
+//! Estimates how long a run trains, from training steps that are measured before it starts.
 
 mod steps;
 
@@ -10,10 +10,14 @@ use crate::error::{Error, Result};
 use crate::model::tokenizer::lpips::Lpips;
 use steps::{Steps, Work};
 
-/// Runs below this many seconds are not measured further than with batches of one.
+/// Runs below this many seconds are short: their user waits for them.
 const SHORT: f64 = 600.0;
-/// Seconds for which each component is measured in longer runs.
+/// Seconds for which a step of each component is measured.
 const BUDGET: f64 = 1.0;
+/// Steps of small models vary: this many are measured, …
+const REPEATS: usize = 5;
+/// … within this many seconds.
+const SHORT_STEPS: f64 = 0.1;
 
 /// Estimated seconds of training in a run, by component. Playing, in collection and evaluation, is not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,44 +33,13 @@ pub struct TrainingTime {
 }
 
 impl TrainingTime {
-    /// Measures steps at the run's model sizes on its device, and adds them up over the run. `None` for runs of less
-    /// than about ten minutes. On the CPU, batches are small and times are scaled, so that it takes a few seconds.
-    /// Other devices run whole batches.
-    ///
-    /// Uses an agent and random numbers of its own, so that the run does not depend on it.
+    /// Measures steps and adds them up over the run ([`StepTimes::measure`]). `None` for runs of less than about ten minutes.
     ///
     /// # Errors
     ///
     /// If the config's device is not available.
     pub fn measure(config: &Config, lpips: Option<&Lpips>) -> Result<Option<Self>> {
-        let mut steps = Steps::new(config, lpips)?;
-        // On other devices a batch takes hardly longer than a part of it.
-        let smallest = |full: usize| if config.device == "flex" { 1 } else { full };
-        let mut one = |work: Work, full: usize| {
-            let batch = smallest(full);
-            // The first time also compiles kernels and fills caches.
-            steps.seconds(work, batch);
-            steps.seconds(work, batch) / batch as f64
-        };
-        let rough = StepTimes::of(config, &mut one);
-        // A batch of one takes longer than its share of a larger batch, so this is an upper bound.
-        if rough.over_the_run(config, None).total() < SHORT {
-            return Ok(None);
-        }
-        let mut several = |work: Work, full: usize| {
-            let known = rough.of_one(config, work);
-            let batch = smallest(full).max(batch_within(BUDGET, known, full));
-            steps.seconds(work, batch) / batch as f64
-        };
-        let times = StepTimes::of(config, &mut several);
-        let overlaps = config.train.overlap_phases && config.device == "flex";
-        let beside = match overlaps && rayon::current_num_threads() > 1 {
-            true => Some(on_half_of_the_threads(|| {
-                StepTimes::of(config, &mut several)
-            })?),
-            false => None,
-        };
-        Ok(Some(times.over_the_run(config, beside)))
+        Ok(StepTimes::measure(config, lpips)?.over_a_long_run(config))
     }
 
     /// The duration: all components together, less the time in which they overlap.
@@ -134,16 +107,126 @@ fn rounded(seconds: f64) -> String {
     format!("{value:.digits$} {unit}")
 }
 
+/// Measured durations of training steps.
+#[derive(Clone, Copy, Debug)]
+pub struct StepTimes {
+    /// On all threads.
+    pub alone: Seconds,
+    /// On the threads of one side, if phases overlap.
+    pub beside: Option<Seconds>,
+}
+
 /// Seconds of a step of each phase at the run's batch sizes, and of encoding a frame.
 #[derive(Clone, Copy, Debug)]
-struct StepTimes {
-    tokenizer: f64,
-    world_model: f64,
-    actor_critic: f64,
-    frame: f64,
+pub struct Seconds {
+    /// A step of the tokenizer.
+    pub tokenizer: f64,
+    /// A step of the world model.
+    pub world_model: f64,
+    /// A step of the controller, with imagination.
+    pub actor_critic: f64,
+    /// The encoding of a frame.
+    pub frame: f64,
 }
 
 impl StepTimes {
+    /// Measures steps at the run's model sizes on its device. On the CPU, batches of large models are small and times are
+    /// scaled, so that it takes a few seconds. Other devices run whole batches.
+    ///
+    /// Uses an agent and random numbers of its own, so that the run does not depend on it.
+    ///
+    /// # Errors
+    ///
+    /// If the config's device is not available.
+    pub fn measure(config: &Config, lpips: Option<&Lpips>) -> Result<Self> {
+        let mut steps = Steps::new(config, lpips)?;
+        // On other devices a batch takes hardly longer than a part of it.
+        let smallest = |full: usize| if config.device == "flex" { 1 } else { full };
+        let mut one = |work: Work, full: usize| {
+            let batch = smallest(full);
+            // The first time also compiles kernels and fills caches.
+            steps.seconds(work, batch);
+            steps.seconds(work, batch) / batch as f64
+        };
+        // A batch of one takes longer than its share of a larger batch.
+        let rough = Seconds::of(config, &mut one);
+        let mut several = |work: Work, full: usize| {
+            let known = rough.of_one(config, work);
+            let batch = smallest(full).max(batch_within(BUDGET, known, full));
+            let mut measured = Vec::new();
+            while measured.is_empty()
+                || measured.len() < REPEATS && measured.iter().sum::<f64>() < SHORT_STEPS
+            {
+                measured.push(steps.seconds(work, batch));
+            }
+            measured.iter().sum::<f64>() / (measured.len() * batch) as f64
+        };
+        let alone = Seconds::of(config, &mut several);
+        let overlaps = config.train.overlap_phases && config.device == "flex";
+        let beside = match overlaps && rayon::current_num_threads() > 1 {
+            true => Some(on_half_of_the_threads(|| {
+                Seconds::of(config, &mut several)
+            })?),
+            false => None,
+        };
+        Ok(Self { alone, beside })
+    }
+
+    /// The time of training over a run. `None` for runs of less than about ten minutes.
+    pub fn over_a_long_run(&self, config: &Config) -> Option<TrainingTime> {
+        Some(self.over_the_run(config)).filter(|time| time.total() >= SHORT)
+    }
+
+    /// The expected seconds of a training phase in an epoch of a run that starts with a replay of `recorded` steps. `None`
+    /// for the other phases.
+    pub fn of_phase(
+        &self,
+        config: &Config,
+        recorded: usize,
+        phase: rem_run::Phase,
+        epoch: u32,
+    ) -> Option<f64> {
+        let epochs = u64::from(epoch.min(config.collect.epochs));
+        let collected = epochs * config.collect.steps_per_epoch as u64;
+        let seconds = self.beside.filter(|_| config.overlaps_in(epoch));
+        let seconds = seconds.unwrap_or(self.alone);
+        let time = seconds.of_epoch(config, epoch, recorded as f64 + collected as f64);
+        match phase {
+            rem_run::Phase::Tokenizer => Some(time.tokenizer),
+            rem_run::Phase::WorldModel => Some(time.world_model),
+            rem_run::Phase::ActorCritic => Some(time.actor_critic),
+            rem_run::Phase::Collect | rem_run::Phase::Evaluate => None,
+        }
+    }
+
+    /// The time of all epochs.
+    fn over_the_run(&self, config: &Config) -> TrainingTime {
+        let changes = Phase::ALL.map(|phase| {
+            let settings = phase.settings(config);
+            settings.start_after.max(settings.stop_after)
+        });
+        // Later epochs are equal.
+        let last_change = changes.into_iter().fold(config.collect.epochs, u32::max);
+        let (mut total, mut replay) = (TrainingTime::default(), 0.0);
+        for epoch in 1..=config.train.epochs {
+            if epoch <= config.collect.epochs {
+                replay += config.collect.steps_per_epoch as f64;
+            }
+            let time = match self.beside.filter(|_| config.overlaps_in(epoch)) {
+                Some(beside) => beside.of_epoch(config, epoch, replay).overlapped(),
+                None => self.alone.of_epoch(config, epoch, replay),
+            };
+            if epoch > last_change {
+                total.add(time, f64::from(config.train.epochs - epoch) + 1.0);
+                break;
+            }
+            total.add(time, 1.0);
+        }
+        total
+    }
+}
+
+impl Seconds {
     /// From the seconds of one element of a batch, which `of_one` measures given the size of whole batches.
     fn of(config: &Config, of_one: &mut dyn FnMut(Work, usize) -> f64) -> Self {
         let mut step = |phase: Phase| {
@@ -167,32 +250,6 @@ impl StepTimes {
             Work::Encode => return self.frame,
         };
         seconds / phase.settings(config).batch_size as f64
-    }
-
-    /// The time of all epochs. `beside` are the times of steps on the threads of one side, if phases overlap.
-    fn over_the_run(&self, config: &Config, beside: Option<Self>) -> TrainingTime {
-        let changes = Phase::ALL.map(|phase| {
-            let settings = phase.settings(config);
-            settings.start_after.max(settings.stop_after)
-        });
-        // Later epochs are equal.
-        let last_change = changes.into_iter().fold(config.collect.epochs, u32::max);
-        let (mut total, mut replay) = (TrainingTime::default(), 0.0);
-        for epoch in 1..=config.train.epochs {
-            if epoch <= config.collect.epochs {
-                replay += config.collect.steps_per_epoch as f64;
-            }
-            let time = match beside.filter(|_| config.overlaps_in(epoch)) {
-                Some(beside) => beside.of_epoch(config, epoch, replay).overlapped(),
-                None => self.of_epoch(config, epoch, replay),
-            };
-            if epoch > last_change {
-                total.add(time, f64::from(config.train.epochs - epoch) + 1.0);
-                break;
-            }
-            total.add(time, 1.0);
-        }
-        total
     }
 
     /// The time of an epoch with a replay of so many frames. Each frame is encoded when it is first sampled.
@@ -248,6 +305,11 @@ mod tests {
         Config::load("debug", &set).unwrap()
     }
 
+    fn alone(alone: Seconds) -> StepTimes {
+        let beside = None;
+        StepTimes { alone, beside }
+    }
+
     #[test]
     fn batches_fit_the_budget() {
         assert_eq!(batch_within(1.0, 0.1, 64), 10);
@@ -261,7 +323,7 @@ mod tests {
     fn times_of_elements_are_scaled_to_whole_batches() {
         let config = config(&["world_model.optimizer.batch_size=7"]);
         let mut asked = Vec::new();
-        let times = StepTimes::of(&config, &mut |work, full| {
+        let times = Seconds::of(&config, &mut |work, full| {
             asked.push(full);
             if matches!(work, Work::Encode) {
                 0.5
@@ -287,13 +349,13 @@ mod tests {
     #[test]
     fn steps_of_the_papers_schedule_add_up() {
         let config = Config::load("atari100k", &["env.game=catch".into()]).unwrap();
-        let times = StepTimes {
+        let times = Seconds {
             tokenizer: 1.0,
             world_model: 10.0,
             actor_critic: 5.0,
             frame: 0.0,
         };
-        let total = times.over_the_run(&config, None);
+        let total = alone(times).over_the_run(&config);
         assert_eq!(total.tokenizer, 595.0 * 200.0);
         assert_eq!(total.world_model, 575.0 * 200.0 * 10.0);
         assert_eq!(total.actor_critic, 550.0 * 100.0 * 5.0);
@@ -304,13 +366,13 @@ mod tests {
 
         // The world model reads 128,000 frames per epoch and the controller 268,800: nearly all of the replay's
         // 100,000 in the end, and each is encoded once.
-        let frames = StepTimes {
+        let frames = Seconds {
             tokenizer: 0.0,
             world_model: 0.0,
             actor_critic: 0.0,
             frame: 1.0,
         };
-        let encoded = frames.over_the_run(&config, None);
+        let encoded = alone(frames).over_the_run(&config);
         assert_eq!(encoded.tokenizer, 0.0);
         let in_replay: f64 = (26..=600).map(|e| 200.0 * f64::from(500.min(e))).sum();
         assert!(encoded.total() < in_replay && encoded.total() > 0.95 * in_replay);
@@ -321,19 +383,23 @@ mod tests {
     #[test]
     fn overlapping_phases_count_once() {
         let config = config(&["train.overlap_phases=true"]);
-        let alone = StepTimes {
+        let on_all = Seconds {
             tokenizer: 10.0,
             world_model: 100.0,
             actor_critic: 70.0,
             frame: 0.0,
         };
-        let beside = StepTimes {
+        let beside = Seconds {
             tokenizer: 15.0,
             world_model: 150.0,
             actor_critic: 110.0,
             frame: 0.0,
         };
-        let total = alone.over_the_run(&config, Some(beside));
+        let times = StepTimes {
+            alone: on_all,
+            beside: Some(beside),
+        };
+        let total = times.over_the_run(&config);
         // Two steps per phase and epoch. Epochs 1 and 2: 20 and 220 seconds. Epochs 3 and 4: 330 seconds each, within
         // which the controller takes 220.
         assert_eq!(total.overlap, 440.0);
@@ -344,7 +410,7 @@ mod tests {
                 .ends_with(", 7 min of them at the same time)"),
             "{total}"
         );
-        assert_eq!(alone.over_the_run(&config, None).overlap, 0.0);
+        assert_eq!(alone(on_all).over_the_run(&config).overlap, 0.0);
     }
 
     /// A component that stops counts up to its last epoch, and no number of epochs takes long to add up.
@@ -354,13 +420,13 @@ mod tests {
             "tokenizer.optimizer.stop_after=10",
             "train.epochs=4000000000",
         ]);
-        let times = StepTimes {
+        let times = Seconds {
             tokenizer: 1.0,
             world_model: 1.0,
             actor_critic: 1.0,
             frame: 0.0,
         };
-        let total = times.over_the_run(&config, None);
+        let total = alone(times).over_the_run(&config);
         assert_eq!(total.tokenizer, 10.0 * 2.0);
         assert_eq!(total.world_model, (4e9 - 1.0) * 2.0);
         assert_eq!(total.actor_critic, (4e9 - 2.0) * 2.0);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -216,7 +216,8 @@ impl Shared {
         for line in stderr.split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line).trim_end().to_owned();
             if show {
-                eprintln!("env: {line}");
+                // A closed stderr must not end this thread.
+                let _ = writeln!(std::io::stderr(), "env: {line}");
             }
             let mut printed = lock(&self.printed);
             printed.push_back(line);

@@ -28,7 +28,7 @@ fn written(epochs: &[u32]) -> tempfile::TempDir {
 fn checkpoints_round_trip_and_the_last_two_are_kept() {
     let dir = written(&[0, 1, 2]);
     assert_eq!(epochs(dir.path()), [1, 2]);
-    let read = Checkpoint::read(dir.path(), None, 7, Part::All).unwrap();
+    let read = Checkpoint::read(dir.path(), None, &[7], Part::All).unwrap();
     assert_eq!(read.arrays, checkpoint(2).arrays);
     assert_eq!(read.environment, b"state");
 }
@@ -38,13 +38,13 @@ fn damage_is_an_error_whose_hint_names_the_last_valid_checkpoint() {
     let error_after = |change: &dyn Fn(&Path)| {
         let dir = written(&[3, 4]);
         change(&directory(dir.path(), 4));
-        let error = Checkpoint::read(dir.path(), None, 7, Part::All).unwrap_err();
+        let error = Checkpoint::read(dir.path(), None, &[7], Part::All).unwrap_err();
         assert!(
             error.hint().unwrap().contains("--from-epoch 3"),
             "{:?}",
             error.hint()
         );
-        assert!(Checkpoint::read(dir.path(), Some(3), 7, Part::All).is_ok());
+        assert!(Checkpoint::read(dir.path(), Some(3), &[7], Part::All).is_ok());
         error.to_string()
     };
     let file = "tokenizer.safetensors";
@@ -87,7 +87,7 @@ fn chunks_of_undone_epochs_are_not_part_of_the_replay() {
 #[test]
 fn a_checkpoint_of_another_config_is_an_error() {
     let dir = written(&[1]);
-    let error = Checkpoint::read(dir.path(), None, 8, Part::All)
+    let error = Checkpoint::read(dir.path(), None, &[8], Part::All)
         .unwrap_err()
         .to_string();
     assert!(error.contains("another config"), "{error}");
