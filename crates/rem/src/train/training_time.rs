@@ -62,6 +62,8 @@ impl TrainingTime {
         let overlaps = config.train.overlap_phases && config.device == "flex";
         let beside = match overlaps && rayon::current_num_threads() > 1 {
             true => Some(on_half_of_the_threads(|| {
+                // The first time also fills caches of these threads.
+                StepTimes::of(config, &mut several);
                 StepTimes::of(config, &mut several)
             })?),
             false => None,
