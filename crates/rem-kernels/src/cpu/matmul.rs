@@ -11,7 +11,7 @@ pub(crate) use transposed::pack_steps;
 use rayon::prelude::*;
 
 use super::scratch::Scratch;
-use super::tile::{self, Job, PANEL, Tile};
+use super::tile::{self, Job, NARROW, PANEL, Tile};
 
 /// A matrix whose rows can be computed one by one.
 pub trait Rows: Sync {
@@ -94,6 +94,43 @@ impl<In: super::scratch::Pod + Default> Panels<In> {
             }
         };
         let size = PANEL * segments * steps * T::STEP;
+        if panels.data.len() < PARALLEL_FROM {
+            panels.data.chunks_mut(size).enumerate().for_each(panel);
+        } else {
+            panels.data.par_chunks_mut(size).enumerate().for_each(panel);
+        }
+        panels
+    }
+
+    /// Panels of a matrix whose rows are in memory: `row` returns row `k` from the column `first` on, to the end of its
+    /// panel at least. Equals [`Self::pack`], without a copy of each row.
+    pub(crate) fn pack_rows<'a, T: Tile<In = In>>(
+        tile: T,
+        depth: usize,
+        columns: usize,
+        row: impl Fn(usize, usize) -> &'a [f32] + Sync,
+    ) -> Self {
+        if !columns.is_multiple_of(NARROW) {
+            return Self::pack(tile, 1, depth, columns, |_, k, first, to: &mut [f32]| {
+                to.copy_from_slice(&row(k, first)[..to.len()]);
+            });
+        }
+        let steps = depth.div_ceil(T::STEP);
+        let mut panels = Self::empty::<T>(steps, columns);
+        let panel = |(p, to): (usize, &mut [In])| {
+            let first = p * PANEL;
+            let width = tile::width(columns - first);
+            for (i, to) in to.chunks_exact_mut(width * T::STEP).enumerate() {
+                let k = i * T::STEP;
+                let even = &row(k, first)[..width];
+                if T::STEP == 1 || k + 1 == depth {
+                    tile.interleave(&[even], to);
+                } else {
+                    tile.interleave(&[even, &row(k + 1, first)[..width]], to);
+                }
+            }
+        };
+        let size = PANEL * steps * T::STEP;
         if panels.data.len() < PARALLEL_FROM {
             panels.data.chunks_mut(size).enumerate().for_each(panel);
         } else {
@@ -350,6 +387,34 @@ mod tests {
                         precision,
                         &format!("{isa:?} {m} {k} {n}"),
                     );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_packed_like_copies_of_them() {
+        for (depth, columns) in [
+            (1, 16),
+            (7, 32),
+            (8, 48),
+            (33, 64),
+            (64, 17),
+            (65, 300),
+            (600, 96),
+        ] {
+            let b = numbers(depth * columns, 1);
+            for isa in Isa::available() {
+                for precision in [Precision::F32, Precision::Mixed] {
+                    with_tile!(isa, precision, tile => {
+                        let copied = Panels::pack(tile, 1, depth, columns, |_, k, first, to| {
+                            to.copy_from_slice(&b[k * columns + first..][..to.len()]);
+                        });
+                        let packed = Panels::pack_rows(tile, depth, columns, |k, first| {
+                            &b[k * columns + first..]
+                        });
+                        assert!(packed.data[..] == copied.data[..], "{isa:?} {depth} {columns}");
+                    });
                 }
             }
         }

@@ -40,8 +40,8 @@ pub fn nearest(isa: Isa, rows: &[f32], codes: &[f32], width: usize, out: &mut [i
         &mut transposed,
         vocabulary,
     );
-    let panels = Panels::pack(tile, 1, width, vocabulary, |_, k, first, to| {
-        to.copy_from_slice(&transposed[k * vocabulary + first..][..to.len()]);
+    let panels = Panels::pack_rows(tile, width, vocabulary, |k, first| {
+        &transposed[k * vocabulary + first..(k + 1) * vocabulary]
     });
     let norms = &norms[..];
     let block = |(i, out): (usize, &mut [i64])| {

@@ -53,26 +53,33 @@ impl<'a> Head<'a> {
 
     /// Queries, keys and values of a part, rotated, a row of `head_dim` each.
     fn load(&self, p: Projections, part: Part) -> [Scratch<f32>; 3] {
-        let (dim, width) = (self.plan.head_dim, self.plan.width());
-        let mut q = Scratch::new(part.queries() * dim);
-        for (i, q) in q.chunks_exact_mut(dim).enumerate() {
-            let row = &p.queries[2 * (part.query + i) * width + self.head * dim..][..dim];
-            let (cos, sin) = self.rotation(part, part.first_query + i);
-            rotate(self.isa, row, cos, sin, 1.0, q);
-        }
-        let (mut k, mut v) = (Scratch::new(part.len * dim), Scratch::new(part.len * dim));
-        let scale = 1.0 / (dim as f32).sqrt();
-        for (i, (k, v)) in k
-            .chunks_exact_mut(dim)
-            .zip(v.chunks_exact_mut(dim))
-            .enumerate()
-        {
-            let row = &p.keys_values[2 * (part.row + i) * width + self.head * dim..];
-            let (cos, sin) = self.rotation(part, i);
-            rotate(self.isa, &row[..dim], cos, sin, scale, k);
-            v.copy_from_slice(&row[width..][..dim]);
+        let dim = self.plan.head_dim;
+        let [q, k] = self.queries_and_keys(p, part);
+        let mut v = Scratch::new(part.len * dim);
+        for (i, v) in v.chunks_exact_mut(dim).enumerate() {
+            v.copy_from_slice(self.value(p, part, i));
         }
         [q, k, v]
+    }
+
+    /// Queries and keys of a part, rotated, a row of `head_dim` each.
+    fn queries_and_keys(&self, p: Projections, part: Part) -> [Scratch<f32>; 2] {
+        let (dim, width) = (self.plan.head_dim, self.plan.width());
+        let column = self.head * dim;
+        let rotated = |rows: &[f32], first: usize, count: usize, scale: f32| {
+            let at = (part.rotation + first) * dim;
+            let (cos, sin) = (&self.plan.cos[at..], &self.plan.sin[at..]);
+            let mut out = Scratch::new(count * dim);
+            rotate_rows(self.isa, rows, 2 * width, dim, cos, sin, scale, &mut out);
+            out
+        };
+        let queries = &p.queries[2 * part.query * width + column..];
+        let keys = &p.keys_values[2 * part.row * width + column..];
+        let scale = 1.0 / (dim as f32).sqrt();
+        [
+            rotated(queries, part.first_query, part.queries(), 1.0),
+            rotated(keys, 0, part.len, scale),
+        ]
     }
 
     /// Cosines and sines of a part's row.
@@ -80,6 +87,19 @@ impl<'a> Head<'a> {
         let at = (part.rotation + row) * self.plan.head_dim;
         let dim = self.plan.head_dim;
         (&self.plan.cos[at..][..dim], &self.plan.sin[at..][..dim])
+    }
+
+    /// The value of a part's row.
+    fn value<'p>(&self, p: Projections<'p>, part: Part, row: usize) -> &'p [f32] {
+        let (dim, width) = (self.plan.head_dim, self.plan.width());
+        let at = (2 * (part.row + row) + 1) * width + self.head * dim;
+        &p.keys_values[at..][..dim]
+    }
+
+    /// Panels of a part's values.
+    fn values<T: Tile>(&self, tile: T, p: Projections, part: Part) -> Panels<T::In> {
+        let value = |row: usize, first: usize| &self.value(p, part, row)[first..];
+        Panels::pack_rows(tile, part.len, self.plan.head_dim, value)
     }
 
     /// A = (q kᵀ) ∘ D, `[queries, len]`.
@@ -132,8 +152,8 @@ pub(super) fn panels_of<T: Tile>(
     depth: usize,
     columns: usize,
 ) -> Panels<T::In> {
-    Panels::pack(tile, 1, depth, columns, |_, k, first, to: &mut [f32]| {
-        to.copy_from_slice(&b[k * columns + first..][..to.len()]);
+    Panels::pack_rows(tile, depth, columns, |k, first| {
+        &b[k * columns + first..(k + 1) * columns]
     })
 }
 
@@ -160,11 +180,16 @@ pub(super) fn rows_of<T: Tile>(tile: T, x: &[f32], depth: usize) -> Converted<T:
 }
 
 multiversion! {
-    /// Rotates adjacent channels (a, b) to (a cos - b sin, b cos + a sin) and multiplies by `scale`.
-    fn rotate(x: &[f32], cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
-        for (((o, x), c), s) in out.chunks_exact_mut(2).zip(x.chunks_exact(2)).zip(cos.chunks_exact(2)).zip(sin.chunks_exact(2)) {
-            o[0] = (x[0] * c[0] - x[1] * s[0]) * scale;
-            o[1] = (x[1] * c[1] + x[0] * s[1]) * scale;
+    /// Rotates adjacent channels (a, b) of each row to (a cos - b sin, b cos + a sin) and multiplies by `scale`. Rows of
+    /// `x` are `stride` apart, all others `dim`.
+    fn rotate_rows(x: &[f32], stride: usize, dim: usize, cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
+        for (i, out) in out.chunks_exact_mut(dim).enumerate() {
+            let (x, cos, sin) = (&x[i * stride..][..dim], &cos[i * dim..][..dim], &sin[i * dim..][..dim]);
+            let pairs = out.chunks_exact_mut(2).zip(x.chunks_exact(2));
+            for ((o, x), (c, s)) in pairs.zip(cos.chunks_exact(2).zip(sin.chunks_exact(2))) {
+                o[0] = (x[0] * c[0] - x[1] * s[0]) * scale;
+                o[1] = (x[1] * c[1] + x[0] * s[1]) * scale;
+            }
         }
     }
 }
@@ -240,8 +265,8 @@ pub fn forward<T: Tile>(
             let state_panels = state.map(|s| panels_of(tile, s, plan.head_dim, plan.head_dim));
             if chunk < plan.chunks() {
                 let part = plan.trajectory_part(batch, chunk);
-                let [q, k, v] = h.load(p, part);
-                let values = panels_of(tile, &v, part.len, plan.head_dim);
+                let [q, k] = h.queries_and_keys(p, part);
+                let values = h.values(tile, p, part);
                 // SAFETY: each task writes its own head's columns of its own rows.
                 unsafe { h.outputs(tile, part, &q, &k, &values, state_panels.as_ref(), shared) };
                 if last_state || chunk + 1 < plan.chunks() {
@@ -262,8 +287,8 @@ pub fn forward<T: Tile>(
             }
             if (plan.first_predicted..plan.first_predicted + plan.predicted).contains(&chunk) {
                 let part = plan.predicted_part(batch, chunk - plan.first_predicted);
-                let [q, k, v] = h.load(p, part);
-                let values = panels_of(tile, &v, part.len, plan.head_dim);
+                let [q, k] = h.queries_and_keys(p, part);
+                let values = h.values(tile, p, part);
                 // SAFETY: as above.
                 unsafe { h.outputs(tile, part, &q, &k, &values, state_panels.as_ref(), shared) };
             }

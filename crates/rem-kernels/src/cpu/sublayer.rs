@@ -254,6 +254,15 @@ pub fn weight_gradient<T: Tile>(tile: T, a: &impl Rows, b: &impl Rows, rows: usi
     gradient
 }
 
+/// `width` columns from `first` on, of rows that are `stride` long.
+pub(crate) fn columns(rows: &[f32], stride: usize, first: usize, width: usize) -> Vec<f32> {
+    let mut columns = Vec::with_capacity(rows.len() / stride * width);
+    for row in rows.chunks_exact(stride) {
+        columns.extend_from_slice(&row[first..][..width]);
+    }
+    columns
+}
+
 /// The sum of all rows, in an order that depends on sizes only.
 pub fn row_sums(isa: Isa, a: &impl Rows, rows: usize) -> Vec<f32> {
     use rayon::prelude::*;

@@ -15,7 +15,7 @@ use crate::cpu::matmul::{Dense, Rows, matmul};
 use crate::cpu::norm;
 use crate::cpu::pack::Packer;
 use crate::cpu::scratch::uninit_vec;
-use crate::cpu::sublayer::{Mode, row_sums, weight_gradient};
+use crate::cpu::sublayer::{Mode, columns, row_sums, weight_gradient};
 use crate::cpu::tile::{Precision, with_tile};
 
 /// The pointwise part of an LSTM cell: the new hidden state and the new cell state.
@@ -141,11 +141,12 @@ struct LstmCell;
 
 /// Concatenates two `[rows, width]` along the columns.
 fn concat_columns(a: &[f32], b: &[f32], width: usize) -> Vec<f32> {
-    let pairs = a.chunks_exact(width).zip(b.chunks_exact(width));
-    pairs
-        .flat_map(|(a, b)| a.iter().chain(b))
-        .copied()
-        .collect()
+    let mut columns = Vec::with_capacity(a.len() + b.len());
+    for (a, b) in a.chunks_exact(width).zip(b.chunks_exact(width)) {
+        columns.extend_from_slice(a);
+        columns.extend_from_slice(b);
+    }
+    columns
 }
 
 impl Operation<Flex, 2> for LstmCell {
@@ -176,12 +177,7 @@ impl Operation<Flex, 2> for LstmCell {
         _wanted: [bool; 2],
     ) -> [Option<FlexTensor>; 2] {
         let [rows, width] = rows_and_width(cells);
-        let part = |which: usize| -> Vec<f32> {
-            let rows = values(&d_out).chunks_exact(2 * width);
-            rows.flat_map(|row| &row[which * width..][..width])
-                .copied()
-                .collect()
-        };
+        let part = |which: usize| columns(values(&d_out), 2 * width, which * width, width);
         let (mut d_gates, mut d_cells) = (uninit_vec(rows * 4 * width), uninit_vec(rows * width));
         lstm::cell_backward(
             Isa::selected(),

@@ -165,6 +165,8 @@ impl StepTimes {
         let overlaps = config.train.overlap_phases && config.device == "flex";
         let beside = match overlaps && rayon::current_num_threads() > 1 {
             true => Some(on_half_of_the_threads(|| {
+                // The first time also fills caches of these threads.
+                Seconds::of(config, &mut several);
                 Seconds::of(config, &mut several)
             })?),
             false => None,

@@ -1,8 +1,8 @@
 //! The attention sublayer: norm, projections, attention, projection, residual.
 
 use super::{
-    Activated, Linear, LinearGradient, Mode, Norm, NormGradient, Normed, add_bias, finish_rows,
-    norm_backward, row_sums, weight_gradient,
+    Activated, Linear, LinearGradient, Mode, Norm, NormGradient, Normed, add_bias, columns,
+    finish_rows, norm_backward, row_sums, weight_gradient,
 };
 use crate::cpu::attention::{self, CachePlan, Plan};
 use crate::cpu::dropout::Dropout;
@@ -153,11 +153,7 @@ impl AttentionSublayer<'_> {
             let weight = weight_gradient(tile, &normed, &d, rows);
             let bias = row_sums(isa, &d, rows);
             let part = |i: usize| LinearGradient {
-                weight: weight
-                    .chunks_exact(3 * width)
-                    .flat_map(|row| &row[i * width..][..width])
-                    .copied()
-                    .collect(),
+                weight: columns(&weight, 3 * width, i * width, width),
                 bias: bias[i * width..][..width].to_vec(),
             };
             let past = |row: usize| Some(&d_out[row * width..][..width]);

@@ -1,8 +1,8 @@
 //! The retention sublayer: norm, projections, retention, norm over heads with its gate, projection, residual.
 
 use super::{
-    Activated, Linear, LinearGradient, Mode, Norm, NormGradient, Normed, add_bias, norm_backward,
-    row_sums, weight_gradient,
+    Activated, Linear, LinearGradient, Mode, Norm, NormGradient, Normed, add_bias, columns,
+    norm_backward, row_sums, weight_gradient,
 };
 use crate::cpu::dropout::Dropout;
 use crate::cpu::isa::Isa;
@@ -187,11 +187,7 @@ fn project_backward<T: Tile>(
     let weight = weight_gradient(tile, rows, &d_out, count);
     let bias = row_sums(tile.isa(), &d_out, count);
     std::array::from_fn(|i| LinearGradient {
-        weight: weight
-            .chunks_exact(2 * width)
-            .flat_map(|row| &row[i * width..][..width])
-            .copied()
-            .collect(),
+        weight: columns(&weight, 2 * width, i * width, width),
         bias: bias[i * width..][..width].to_vec(),
     })
 }
