@@ -2,13 +2,14 @@
 
 use burn::module::Module;
 
-use super::optimizer::NotFinite;
+use super::objective::ControllerObjective;
+use super::optimizer::{AdamW, NotFinite};
 use super::phase::{Diverged, Means, Phase, PhaseReport, scalar};
 use super::trainer::Trainer;
 use super::{Event, Listener};
-use crate::config::ReturnScaling;
-use crate::imagination::imagine;
-use crate::model::actor_critic;
+use crate::config::{self, ReturnScaling};
+use crate::imagination::{Rollout, imagine};
+use crate::model::actor_critic::{self, ActorCritic};
 use crate::model::weights::{Array, Arrays};
 use crate::seeds::Purpose;
 
@@ -25,8 +26,7 @@ impl Trainer {
         let mut rng = self.seeds.rng(epoch, Purpose::ActorCritic);
         let tokenizer = self.agent.tokenizer.valid();
         let world_model = self.agent.world_model.valid();
-        let (mut means, mut disagreements) = (Means::default(), Means::default());
-        let (mut scales, ensemble) = (Means::default(), self.config.world_model.ensemble_heads > 0);
+        let mut metrics = ControllerMetrics::default();
         for step in 0..settings.steps_per_epoch {
             let segments = self.replay.sample_backward(
                 settings.batch_size,
@@ -49,16 +49,13 @@ impl Trainer {
                 config.inputs.burn_in_actions(),
                 &mut rng,
             );
-            let (experience, stats) =
-                (self.objective).experience(rollout, &self.agent.actor_critic, &config);
-            let return_scale = experience.return_scale;
-            let losses = actor_critic::losses(experience, &config);
-            let total = losses.total();
-            let result = self
-                .optimizers
-                .actor_critic
-                .step(self.agent.actor_critic.clone(), &total);
-            let (controller, norm) = result.map_err(|NotFinite(what)| Diverged {
+            let learner = Learner {
+                controller: &mut self.agent.actor_critic,
+                optimizer: &mut self.optimizers.actor_critic,
+                objective: &mut self.objective,
+            };
+            let updated = learner.update(rollout, &config, &mut metrics);
+            updated.map_err(|NotFinite(what)| Diverged {
                 phase: Phase::ActorCritic.name(),
                 what,
                 batch: Arrays::from([
@@ -67,29 +64,69 @@ impl Trainer {
                     ("mask".into(), Array::from_tensor(starts.mask)),
                 ]),
             })?;
-            self.agent.actor_critic = controller;
-            self.objective.update(&self.agent.actor_critic, &config);
-            means.add(&[
-                ("loss", scalar(&total)),
-                ("loss_policy", scalar(&losses.policy)),
-                ("loss_value", scalar(&losses.value)),
-                ("entropy", scalar(&losses.mean_entropy)),
-                ("imagined_return", stats.mean_return),
-                ("imagined_termination_rate", stats.termination_rate),
-                ("imagined_value", stats.mean_value),
-                ("grad_norm", norm),
-            ]);
-            if ensemble {
-                disagreements.add(&[("imagined_disagreement", stats.mean_disagreement)]);
-            }
-            if config.return_scaling != (ReturnScaling::Off {}) {
-                scales.add(&[("return_scale", return_scale)]);
-            }
             listener(Event::Step { done: step + 1 });
         }
         Ok(PhaseReport {
-            values: [means.take(), disagreements.take(), scales.take()].concat(),
+            values: metrics.take(),
             warnings: vec![],
         })
+    }
+}
+
+/// The controller and what learns with it.
+pub(crate) struct Learner<'a> {
+    pub(crate) controller: &'a mut ActorCritic,
+    pub(crate) optimizer: &'a mut AdamW,
+    pub(crate) objective: &'a mut ControllerObjective,
+}
+
+impl Learner<'_> {
+    /// Updates the controller with a rollout.
+    pub(crate) fn update(
+        self,
+        rollout: Rollout,
+        config: &config::ActorCritic,
+        metrics: &mut ControllerMetrics,
+    ) -> Result<(), NotFinite> {
+        let (experience, stats) = self.objective.experience(rollout, self.controller, config);
+        let return_scale = experience.return_scale;
+        let losses = actor_critic::losses(experience, config);
+        let total = losses.total();
+        let (controller, norm) = self.optimizer.step(self.controller.clone(), &total)?;
+        *self.controller = controller;
+        self.objective.update(self.controller, config);
+        metrics.means.add(&[
+            ("loss", scalar(&total)),
+            ("loss_policy", scalar(&losses.policy)),
+            ("loss_value", scalar(&losses.value)),
+            ("entropy", scalar(&losses.mean_entropy)),
+            ("imagined_return", stats.mean_return),
+            ("imagined_termination_rate", stats.termination_rate),
+            ("imagined_value", stats.mean_value),
+            ("grad_norm", norm),
+        ]);
+        if let Some(disagreement) = stats.mean_disagreement {
+            let disagreement = [("imagined_disagreement", disagreement)];
+            metrics.disagreements.add(&disagreement);
+        }
+        if config.return_scaling != (ReturnScaling::Off {}) {
+            metrics.scales.add(&[("return_scale", return_scale)]);
+        }
+        Ok(())
+    }
+}
+
+/// The metrics of the updates so far.
+#[derive(Default)]
+pub(crate) struct ControllerMetrics {
+    means: Means,
+    disagreements: Means,
+    scales: Means,
+}
+
+impl ControllerMetrics {
+    pub(crate) fn take(self) -> Vec<(&'static str, f64)> {
+        let all = [self.means, self.disagreements, self.scales];
+        all.into_iter().flat_map(Means::take).collect()
     }
 }
