@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 mod allocator;
 mod bench;
 mod config;
+mod diagnose;
 mod doctor;
 mod episodes;
 mod eval;
@@ -34,6 +35,7 @@ Examples:
   rem train                        train an agent on `catch`
   rem watch                        show all runs in the browser, live while they train
   rem eval runs/catch-seed1        evaluate the agent of a run
+  rem diagnose runs/catch-seed1    find out what limits the agent
   rem play runs/catch-seed1        play in the world model
   rem sweep --help                 train many runs: games, seeds and variants, here or on Slurm
 
@@ -54,6 +56,7 @@ struct Cli {
 enum Command {
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Diagnose(diagnose::DiagnoseArgs),
     #[command(subcommand)]
     Import(import::ImportCommand),
     Config(config::ConfigArgs),
@@ -150,6 +153,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Train(args) => train::run(args),
         Command::Eval(args) => eval::run(args),
+        Command::Diagnose(args) => diagnose::run(args),
         Command::Import(command) => import::run(command),
         Command::Config(args) => config::run(args),
         Command::Bench(args) => bench::run(args),
