@@ -25,6 +25,7 @@
 //! ```
 
 mod collect;
+mod compare;
 mod error;
 mod grid;
 mod manifest;
@@ -36,8 +37,10 @@ pub mod signals;
 pub mod slurm;
 mod status;
 mod study;
+mod variants;
 
 pub use collect::{Collected, collect};
+pub use compare::{Comparison, GameComparison, Number, VariantScores, compare};
 pub use error::{Error, Result};
 pub use manifest::{Entry, Manifest, STUDY};
 pub use plan::Plan;
@@ -45,3 +48,4 @@ pub use pool::{EXIT_LOCKED, Event, Pool, Summary, Worker};
 pub use pools::{RunningPool, stop_pools};
 pub use status::{Counts, QueuedRun, RunStatus, State, Status};
 pub use study::{Failure, Study};
+pub use variants::NamedVariant;
