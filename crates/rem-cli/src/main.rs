@@ -13,6 +13,7 @@ use print::{Style, Unprinted, Verbosity, styled};
 mod allocator;
 mod bench;
 mod config;
+mod diagnose;
 mod doctor;
 mod episodes;
 mod eval;
@@ -41,6 +42,7 @@ Examples:
   rem runs                         list all runs
   rem watch                        show all runs in the browser, live while they train
   rem eval runs/catch-seed1        evaluate the agent of a run
+  rem diagnose runs/catch-seed1    find out what limits the agent
   rem play runs/catch-seed1        play in the world model
   rem sweep --help                 train many runs: games, seeds and variants, here or on Slurm
 
@@ -76,6 +78,7 @@ struct Cli {
 enum Command {
     Train(train::TrainArgs),
     Eval(eval::EvalArgs),
+    Diagnose(diagnose::DiagnoseArgs),
     #[command(subcommand)]
     Import(import::ImportCommand),
     Config(config::ConfigArgs),
@@ -189,6 +192,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Train(args) => train::run(args),
         Command::Eval(args) => eval::run(args),
+        Command::Diagnose(args) => diagnose::run(args),
         Command::Import(command) => import::run(command),
         Command::Config(args) => config::run(args),
         Command::Bench(args) => bench::run(args),

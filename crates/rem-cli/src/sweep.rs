@@ -10,6 +10,7 @@ use crate::progress::plural;
 mod cancel;
 mod child;
 mod collect;
+mod compare;
 mod new;
 mod run;
 mod status;
@@ -30,6 +31,7 @@ Examples:
   rem sweep collect runs/paper                                              scores, tables and figures
   rem sweep new runs/try --games catch,paddle --grid actor_critic.entropy_weight=0.001,0.01
   rem sweep run runs/try --jobs 2                                           two runs in parallel on this machine
+  rem sweep compare runs/try                                                the variants against the first one
 
 docs/guide/sweeps.md has the details.")]
 pub struct SweepArgs {
@@ -43,6 +45,7 @@ enum SweepCommand {
     Run(run::RunArgs),
     Status(status::StatusArgs),
     Collect(collect::CollectArgs),
+    Compare(compare::CompareArgs),
     Cancel(cancel::CancelArgs),
     Task(task::TaskArgs),
     #[command(hide = true)]
@@ -69,6 +72,7 @@ pub fn run(args: SweepArgs) -> Result<()> {
         SweepCommand::Run(args) => run::run(args),
         SweepCommand::Status(args) => status::run(args),
         SweepCommand::Collect(args) => collect::run(args),
+        SweepCommand::Compare(args) => compare::run(args),
         SweepCommand::Cancel(args) => cancel::run(args),
         SweepCommand::Task(args) => task::run(args),
         SweepCommand::Child(args) => child::run(args),

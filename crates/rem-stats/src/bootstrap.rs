@@ -112,6 +112,39 @@ impl Bootstrap {
         }
     }
 
+    /// The mean of raw scores of one game, one per run, with its interval. The game need not be of the benchmark.
+    ///
+    /// # Panics
+    ///
+    /// Without scores.
+    pub fn mean(&self, scores: &[f64]) -> Estimate {
+        assert!(!scores.is_empty(), "a mean needs scores");
+        let draw = |_: &mut (), rng: &mut ChaCha8Rng, replicate: &mut [f64]| {
+            replicate[0] = drawn_mean(scores, rng);
+        };
+        Estimate {
+            value: mean(scores),
+            interval: (scores.len() > 1).then(|| self.intervals(1, || (), draw)[0]),
+        }
+    }
+
+    /// The difference of the means of `x` and `y`, raw scores of one game, with its interval. Both are resampled.
+    ///
+    /// # Panics
+    ///
+    /// If one of the two has no scores.
+    pub fn difference(&self, x: &[f64], y: &[f64]) -> Estimate {
+        assert!(!x.is_empty() && !y.is_empty(), "a mean needs scores");
+        let draw = |_: &mut (), rng: &mut ChaCha8Rng, replicate: &mut [f64]| {
+            replicate[0] = drawn_mean(x, rng) - drawn_mean(y, rng);
+        };
+        let repeats = x.len() > 1 && y.len() > 1;
+        Estimate {
+            value: mean(x) - mean(y),
+            interval: repeats.then(|| self.intervals(1, || (), draw)[0]),
+        }
+    }
+
     /// The intervals of `statistics` statistics. `draw` computes them for one replicate.
     fn intervals<Scratch>(
         &self,
@@ -152,6 +185,16 @@ impl Bootstrap {
             high: quantile(replicates, 1.0 - outside),
         }
     }
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The mean of as many values, drawn with replacement.
+fn drawn_mean(values: &[f64], rng: &mut ChaCha8Rng) -> f64 {
+    let draw = |_| values[rng.random_range(0..values.len())];
+    (0..values.len()).map(draw).sum::<f64>() / values.len() as f64
 }
 
 #[cfg(test)]
@@ -229,6 +272,24 @@ mod tests {
                 high: 0.5
             }
         );
+    }
+
+    /// As above: means 0 (1/4), 0.5 (1/2), 1 (1/4). Less the mean of 1 and 1: lower by 1.
+    #[test]
+    fn the_interval_of_a_mean_and_of_a_difference_are_exact() {
+        let bootstrap = Bootstrap {
+            level: 0.8,
+            ..SMALL
+        };
+        let of = |value, low, high| Estimate {
+            value,
+            interval: Some(Interval { low, high }),
+        };
+        assert_eq!(bootstrap.mean(&[0.0, 1.0]), of(0.5, 0.0, 1.0));
+        let difference = bootstrap.difference(&[0.0, 1.0], &[1.0, 1.0]);
+        assert_eq!(difference, of(-0.5, -1.0, 0.0));
+        assert_eq!(bootstrap.mean(&[3.0]).interval, None);
+        assert_eq!(bootstrap.difference(&[3.0], &[1.0, 2.0]).interval, None);
     }
 
     #[test]

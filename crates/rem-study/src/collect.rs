@@ -21,6 +21,45 @@ pub struct Collected {
     pub missing: Vec<String>,
 }
 
+/// The final scores of a study.
+#[derive(Debug, Default)]
+pub(crate) struct FinalScores {
+    /// The mean return of each finished run, by its index in the manifest.
+    pub(crate) means: BTreeMap<usize, f64>,
+    /// The directories of the runs that have scores, finished or not.
+    pub(crate) runs: Vec<PathBuf>,
+    /// The names of the runs without a final score.
+    pub(crate) missing: Vec<String>,
+}
+
+impl FinalScores {
+    /// Fails if no run is finished, or the scores of a run are damaged.
+    pub(crate) fn read(study: &Study) -> Result<Self> {
+        let mut found = Self::default();
+        for (i, run) in study.manifest.runs.iter().enumerate() {
+            let dir = study.run_dir(i);
+            let of_run = Scores::read(&dir)?;
+            if of_run.is_some() {
+                found.runs.push(dir);
+            }
+            match of_run.and_then(|scores| scores.final_score) {
+                Some(last) => {
+                    found.means.insert(i, last.mean);
+                }
+                None => found.missing.push(run.name.clone()),
+            }
+        }
+        if found.means.is_empty() {
+            return Err(Error::Study {
+                path: study.dir().into(),
+                reason: "no run is finished yet".into(),
+                hint: format!("`rem sweep status {}` lists them", study.dir().display()),
+            });
+        }
+        Ok(found)
+    }
+}
+
 /// Writes the final scores of each variant as JSON, in the form in which the scores of other agents are published:
 /// `{"Pong": [20.5, 18.0], …}`, one number per seed. Files of an earlier call are replaced.
 ///
@@ -28,38 +67,28 @@ pub struct Collected {
 ///
 /// If no run is finished, the scores of a run are damaged, or a file cannot be written.
 pub fn collect(study: &Study) -> Result<Collected> {
-    let mut found = Collected::default();
+    let found = FinalScores::read(study)?;
     // Scores by game, by variant. Runs are in the order of their seeds.
     let mut scores: BTreeMap<String, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
-    for (i, run) in study.manifest.runs.iter().enumerate() {
-        let dir = study.run_dir(i);
-        let of_run = Scores::read(&dir)?;
-        if of_run.is_some() {
-            found.runs.push(dir);
-        }
-        let Some(last) = of_run.and_then(|scores| scores.final_score) else {
-            found.missing.push(run.name.clone());
-            continue;
-        };
+    for (i, mean) in &found.means {
+        let run = &study.manifest.runs[*i];
         let variant = run.variant.clone().unwrap_or_else(|| study.name());
         let games = scores.entry(variant).or_default();
-        games.entry(title(&run.game)).or_default().push(last.mean);
+        games.entry(title(&run.game)).or_default().push(*mean);
     }
-    if scores.is_empty() {
-        return Err(Error::Study {
-            path: study.dir().into(),
-            reason: "no run is finished yet".into(),
-            hint: format!("`rem sweep status {}` lists them", study.dir().display()),
-        });
-    }
+    let mut files_written = Vec::new();
     let dir = study.scores_dir();
     std::fs::create_dir_all(&dir).map_err(Error::io(&dir))?;
     for (variant, games) in scores {
         let file = dir.join(format!("{variant}.json"));
         files::write_atomic(&file, to_json(&games).as_bytes()).map_err(rem::Error::File)?;
-        found.files.push(file);
+        files_written.push(file);
     }
-    Ok(found)
+    Ok(Collected {
+        files: files_written,
+        runs: found.runs,
+        missing: found.missing,
+    })
 }
 
 /// The name of a game as in papers. Built-in games keep theirs.
@@ -82,13 +111,13 @@ fn to_json(games: &BTreeMap<String, Vec<f64>>) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::Plan;
     use rem::run::Score;
     use std::fs;
 
-    fn finish(study: &Study, run: usize, mean: f64) {
+    pub(crate) fn finish(study: &Study, run: usize, mean: f64) {
         let dir = study.run_dir(run);
         fs::create_dir_all(&dir).unwrap();
         let entry = &study.manifest.runs[run];

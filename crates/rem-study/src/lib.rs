@@ -28,6 +28,7 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod collect;
+mod compare;
 mod error;
 mod find;
 mod grid;
@@ -40,8 +41,10 @@ pub mod signals;
 pub mod slurm;
 mod status;
 mod study;
+mod variants;
 
 pub use collect::{Collected, collect};
+pub use compare::{Comparison, GameComparison, Number, VariantScores, compare};
 pub use error::{Error, Result};
 pub use find::Found;
 pub use manifest::{Entry, Manifest, STUDY};
@@ -50,3 +53,4 @@ pub use pool::{EXIT_LOCKED, Event, Pool, Summary, Worker};
 pub use pools::{RunningPool, stop_pools};
 pub use status::{Counts, QueuedRun, RunStatus, State, Status};
 pub use study::{Failure, Study};
+pub use variants::NamedVariant;

@@ -54,6 +54,13 @@ pub struct Entry {
     config: Table,
 }
 
+impl Entry {
+    /// Where its config differs from that of the first run.
+    pub(crate) fn difference(&self) -> &Table {
+        &self.config
+    }
+}
+
 impl Manifest {
     /// A manifest of these runs. The `config` of each entry is still empty.
     pub(crate) fn new(command: String, runs: Vec<(Entry, Config)>) -> Self {

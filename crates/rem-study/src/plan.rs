@@ -6,6 +6,7 @@ use rem::env::EnvName;
 use crate::error::{Error, Result};
 use crate::grid::{self, Axis, PRESET, check_key};
 use crate::manifest::Manifest;
+use crate::variants::NamedVariant;
 
 /// Most runs of a study.
 const MOST_RUNS: usize = 10_000;
@@ -21,6 +22,8 @@ pub struct Plan {
     pub seeds: String,
     /// `key=a,b,c` for config keys, or for `preset`.
     pub grid: Vec<String>,
+    /// Variants with several settings each, combined with the grid.
+    pub variants: Vec<NamedVariant>,
     /// `key=value` for all runs.
     pub set: Vec<String>,
     /// The command, for the manifest.
@@ -114,6 +117,13 @@ impl Plan {
             });
             variants = all.collect();
         }
+        if !self.variants.is_empty() {
+            let all = variants.iter().flat_map(|variant| {
+                let named = self.variants.iter();
+                named.map(move |named| variant.with_settings(named))
+            });
+            variants = all.collect();
+        }
         let names: Vec<&Option<String>> = variants.iter().map(|variant| &variant.name).collect();
         match grid::repeated(&names) {
             Some(name) => Err(Error::argument(
@@ -150,14 +160,27 @@ impl Variant {
             set.push(format!("{}={value}", axis.key));
             format!("{}={value}", short(&axis.key, keys))
         };
-        let part = file_name(&part);
         Self {
-            name: Some(match &self.name {
-                Some(name) => format!("{name},{part}"),
-                None => part,
-            }),
+            name: Some(self.name_with(&part)),
             presets,
             set,
+        }
+    }
+
+    /// This variant with the settings of a named one.
+    fn with_settings(&self, named: &NamedVariant) -> Self {
+        Self {
+            name: Some(self.name_with(&named.name)),
+            presets: self.presets.clone(),
+            set: [&self.set[..], &named.set].concat(),
+        }
+    }
+
+    fn name_with(&self, part: &str) -> String {
+        let part = file_name(part);
+        match &self.name {
+            Some(name) => format!("{name},{part}"),
+            None => part,
         }
     }
 }
@@ -278,6 +301,40 @@ mod tests {
         assert_eq!(names(&study)[1], "architecture=transformer/catch-seed1");
         let study = plan(&["world_model.architecture.decay.timescales=[8, 64]"], &[]);
         assert_eq!(names(&study), ["timescales=_8__64_/catch-seed1"]);
+    }
+
+    #[test]
+    fn named_variants_are_combined_with_the_grid_and_have_the_last_word() {
+        let variant = |name: &str, set: &[&str]| NamedVariant {
+            name: name.into(),
+            set: set.iter().map(|s| s.to_string()).collect(),
+        };
+        let mut study = plan(&["tokenizer.vocabulary=8,16"], &["world_model.dropout=0.2"]);
+        study.variants = vec![
+            variant("whole", &[]),
+            variant("no dropout", &["world_model.dropout=0.0"]),
+        ];
+        let manifest = study.manifest().unwrap();
+        let names: Vec<&str> = manifest.runs.iter().map(|run| run.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "vocabulary=8,whole/catch-seed1",
+                "vocabulary=8,no_dropout/catch-seed1",
+                "vocabulary=16,whole/catch-seed1",
+                "vocabulary=16,no_dropout/catch-seed1",
+            ]
+        );
+        let dropout = |run: usize| {
+            let config = manifest.config(&manifest.runs[run]).unwrap();
+            config.world_model.dropout
+        };
+        assert_eq!([dropout(0), dropout(3)], [0.2, 0.0]);
+        study.variants[1].set = vec!["world_model.dropot=0".into()];
+        assert_eq!(error(&study).1, "did you mean `world_model.dropout`?");
+        study.variants[1].name = "whole".into();
+        study.variants[1].set = vec![];
+        assert!(error(&study).0.contains("two variants would be called"));
     }
 
     #[test]

@@ -82,6 +82,20 @@ pub enum Error {
         /// The file that holds the batch of the last attempt.
         dump: PathBuf,
     },
+    /// A loss or gradient was not finite when a controller was trained in the game.
+    #[error("the controller diverged in the game: {what}")]
+    DivergedInGame {
+        /// The loss or gradient that was not finite.
+        what: String,
+    },
+    /// The controller of a run is not trained yet.
+    #[error("the controller is not trained yet at epoch {epoch}")]
+    ControllerNotTrained {
+        /// The epoch.
+        epoch: u32,
+        /// The last epoch before its training starts.
+        starts_after: u32,
+    },
     /// A system call on a path failed.
     #[error("`{}`: {error}", path.display())]
     Io {
@@ -140,6 +154,13 @@ impl Error {
             Self::Diverged { dump, .. } => Some(format!(
                 "the batch is saved in `{}`; try a lower learning rate or another seed",
                 dump.display()
+            )),
+            Self::DivergedInGame { .. } => Some(
+                "train a new run with a lower `actor_critic.optimizer.learning_rate`"
+                    .into(),
+            ),
+            Self::ControllerNotTrained { starts_after, .. } => Some(format!(
+                "its training starts after epoch {starts_after}: continue the run, or leave out `--simulator`"
             )),
             Self::Io { error, .. } | Self::File(error) => Some(io_hint(error).into()),
             Self::Logs(error)

@@ -13,3 +13,4 @@ mod rollout;
 pub use dream::{Dream, DreamStep, SampleFn, Sampled};
 pub(crate) use return_scale::RecentReturns;
 pub use rollout::{DreamStats, Rollout, burn_in, imagine};
+pub(crate) use rollout::{RolloutEnv, roll_out, warmed_up};

@@ -69,6 +69,7 @@
 //! | [`model`] | tokenizer, world model with its networks, actor-critic |
 //! | [`imagination`] | dreams, rollouts, λ-returns |
 //! | [`train`] | the epoch loop, its phases, optimizer, collection, evaluation |
+//! | [`diagnose`] | which component limits an agent |
 //! | [`run`] | run directories: checkpoints, logs, imported weights |
 //! | [`media`] | images and animations of episodes and dreams |
 //! | [`device`], [`host`], [`threads`], [`seeds`] | compute device, copies on the host, CPU threads, random numbers |
@@ -81,6 +82,7 @@
 pub mod config;
 pub mod data;
 pub mod device;
+pub mod diagnose;
 pub mod env;
 mod error;
 pub mod host;

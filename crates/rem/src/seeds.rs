@@ -30,6 +30,10 @@ pub(crate) enum Purpose {
     Media = 9,
     /// The random and scripted policies of the protocol.
     Baseline = 10,
+    /// Environments of the play that a diagnosis measures.
+    HeldOutEnvironment = 11,
+    /// Actions and dreams of a diagnosis.
+    Diagnosis = 12,
 }
 
 /// The root seed of a run.

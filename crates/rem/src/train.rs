@@ -27,11 +27,14 @@ mod trainer;
 mod training_time;
 mod world_model;
 
+pub(crate) use actor_critic::{ControllerMetrics, Learner};
+pub(crate) use collect::{CollectEnv, collect};
 pub use protocol::protocol;
 pub use setup::Setup;
 pub use state::{action_names, checkpoint_from_weights, load_agent, write_imported_run};
 pub use trainer::Trainer;
 pub use training_time::{StepTimes, TrainingTime};
+pub(crate) use world_model::mean_losses;
 
 use crate::run::Score;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use rem_study::{Plan, Study};
+use rem_study::{NamedVariant, Plan, Study};
 
 use super::plural;
 use crate::print;
@@ -18,8 +18,17 @@ use crate::print;
 Examples:
   rem sweep new runs/paper --preset atari100k --games all --seeds 1..5
   rem sweep new runs/ablations --grid preset=ablation-none,ablation-no-pop --seeds 1,2
-  rem sweep new runs/precision --grid preset=quick,paddle --grid precision=f32,mixed --seeds 1..5
+  rem sweep new runs/precision --games catch,paddle --grid precision=f32,mixed --seeds 1..5
   rem sweep new runs/entropy --games paddle --grid actor_critic.entropy_weight=0.001,0.003,0.01
+  rem sweep new runs/parts --games paddle --seeds 1..5 --variants parts.toml
+
+A file of variants is for what takes several settings, or a name of its own. It is TOML:
+  [[variant]]
+  name = \"whole\"
+  set = []
+  [[variant]]
+  name = \"no-dropout\"
+  set = [\"world_model.dropout=0.0\"]
 
 Several grids are combined: the third example has 2 x 2 x 5 runs. A run is in STUDY/GAME-seedN, or with a grid in
 STUDY/VARIANT/GAME-seedN.")]
@@ -39,6 +48,9 @@ pub struct NewArgs {
     /// Values of a config key, or of `preset`, to combine with all others; can be repeated
     #[arg(long, value_name = "KEY=A,B,…")]
     grid: Vec<String>,
+    /// File of variants, each a name and config values that win over `--set`; combined with `--grid`
+    #[arg(long, value_name = "FILE.toml")]
+    variants: Option<PathBuf>,
     /// Override a config value of all runs; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -63,6 +75,7 @@ pub fn run(args: NewArgs) -> Result<()> {
         games: args.games,
         seeds: args.seeds,
         grid: args.grid,
+        variants: (args.variants).map_or(Ok(Vec::new()), |file| NamedVariant::read(&file))?,
         set,
         command: format!("rem {}", words.join(" ")),
     };

@@ -63,6 +63,12 @@ pub enum EnvError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The state of the environment cannot be saved, which a diagnosis needs.
+    #[error("the state of `{game}` cannot be saved and restored")]
+    NoSnapshots {
+        /// The name of the environment.
+        game: String,
+    },
     /// The program was built without the feature `atari`.
     #[error("`{game}` is an Atari game, but `rem` was built without Atari support")]
     WithoutAtari {
@@ -117,6 +123,9 @@ impl EnvError {
             Self::NoSteps => "set it with `--set env.max_steps.train=…`".into(),
             Self::Snapshot { .. } => {
                 "the checkpoint is damaged: resume from an older one with `--from-epoch N`".into()
+            }
+            Self::NoSnapshots { .. } => {
+                "built-in games and Atari games can be diagnosed; other environments need `snapshot` and `restore`".into()
             }
             Self::WithoutAtari { .. } => {
                 "run `scripts/setup-atari`, then build with `--features atari`".into()

@@ -10,7 +10,7 @@ use super::games::{catch, crossing, paddle};
 use super::python::PythonEnvs;
 use super::wrappers::Checked;
 use super::{Env, EnvError, EnvName, LifeLoss, ObservationSpace, Preprocess, Spaces, TimeLimit};
-use crate::config::{EnvConfig, EnvMode, FRAME_SIZES, RewardTransform};
+use crate::config::{EnvConfig, EnvMode, FRAME_SIZES, RewardTransform, TrainTest};
 
 type Make = dyn Fn(EnvMode, u64) -> Result<Box<dyn Env>, EnvError> + Send + Sync;
 
@@ -79,6 +79,17 @@ impl EnvFactory {
             settings: settings.clone(),
             source,
         })
+    }
+
+    /// The same environments without a time limit.
+    pub(crate) fn without_time_limit(&self) -> Self {
+        let mut endless = self.clone();
+        let steps = u32::MAX;
+        endless.settings.max_steps = TrainTest {
+            train: steps,
+            test: steps,
+        };
+        endless
     }
 
     /// Whether environments can be created: not if there are only recorded episodes.

@@ -1,10 +1,12 @@
-//! Imagined rollouts: the policy acts in a [`Dream`], and the controller is trained on the result (Algorithm 7,
-//! `train_C`).
+//! Rollouts: the policy acts in a [`Dream`], and the controller is trained on the result (Algorithm 7, `train_C`). To find
+//! out what limits an agent, `crate::diagnose` lets it act in the game instead.
+
+use std::convert::Infallible;
 
 use burn::tensor::{Int, Tensor};
 use rand::Rng;
 
-use super::dream::Dream;
+use super::dream::{Dream, DreamStep};
 use super::returns::lambda_returns;
 use crate::config::{self, SlowCritic};
 use crate::data::batch::DreamStarts;
@@ -23,8 +25,8 @@ pub struct DreamStats {
     pub termination_rate: f64,
     /// Mean of the predicted values.
     pub mean_value: f64,
-    /// Mean disagreement of the ensemble; 0 without one.
-    pub mean_disagreement: f64,
+    /// Mean disagreement of the ensemble, if there is one.
+    pub mean_disagreement: Option<f64>,
 }
 
 /// Burns in the LSTM with real steps and returns its state. Padded steps do not change the state. `with_actions` is
@@ -61,7 +63,57 @@ pub fn burn_in(
     state
 }
 
-/// A batch of imagined trajectories.
+/// The state of the controller before the last observation of each start.
+pub(crate) fn warmed_up(
+    controller: &ActorCritic,
+    tokenizer: &Tokenizer,
+    starts: &DreamStarts,
+    with_actions: bool,
+) -> ControllerState {
+    let [_, length, _] = starts.tokens.dims();
+    burn_in(
+        controller,
+        tokenizer,
+        starts.tokens.clone().narrow(1, 0, length - 1),
+        starts.actions.clone(),
+        starts.mask.clone(),
+        with_actions,
+    )
+}
+
+/// Games, imagined or real, that a policy acts in side by side.
+pub(crate) trait RolloutEnv {
+    /// Why a step fails.
+    type Error;
+
+    /// Tokens of the current observations, `[batch, K]`.
+    fn tokens(&self) -> Tensor<2, Int>;
+
+    /// Takes actions, `[batch]`.
+    fn step(
+        &mut self,
+        actions: Tensor<1, Int>,
+        rng: &mut impl Rng,
+    ) -> Result<DreamStep, Self::Error>;
+}
+
+impl RolloutEnv for Dream<'_> {
+    type Error = Infallible;
+
+    fn tokens(&self) -> Tensor<2, Int> {
+        self.tokens()
+    }
+
+    fn step(
+        &mut self,
+        actions: Tensor<1, Int>,
+        rng: &mut impl Rng,
+    ) -> Result<DreamStep, Infallible> {
+        Ok(self.step(actions, rng))
+    }
+}
+
+/// A batch of trajectories, imagined unless stated otherwise.
 #[derive(Clone, Debug)]
 pub struct Rollout {
     /// State of the controller before the first observation.
@@ -91,24 +143,31 @@ pub fn imagine(
     burn_in_actions: bool,
     rng: &mut impl Rng,
 ) -> Rollout {
-    let [batch, length, _] = starts.tokens.dims();
+    let [_, length, _] = starts.tokens.dims();
     let codes = &tokenizer.codes();
-    let start = burn_in(
-        controller,
-        tokenizer,
-        starts.tokens.clone().narrow(1, 0, length - 1),
-        starts.actions.clone(),
-        starts.mask,
-        burn_in_actions,
-    );
+    let start = warmed_up(controller, tokenizer, &starts, burn_in_actions);
     let context = world_model.context();
     let past = (context > 1).then(|| starts.actions.narrow(1, length - context, context - 1));
     let observations = starts.tokens.narrow(1, length - context, context);
     let mut dream = Dream::start(world_model, codes, observations, past);
+    let Ok(rollout) = roll_out(controller, tokenizer, start, &mut dream, steps, rng);
+    rollout
+}
 
+/// Trajectories of `steps` observations, with actions sampled from the policy and without gradients. `start` is the state
+/// of the controller before the first observation.
+pub(crate) fn roll_out<E: RolloutEnv>(
+    controller: &ActorCritic,
+    tokenizer: &Tokenizer,
+    start: ControllerState,
+    env: &mut E,
+    steps: usize,
+    rng: &mut impl Rng,
+) -> Result<Rollout, E::Error> {
     let mut state = start.clone();
-    let (mut tokens, mut actions) = (vec![dream.tokens()], Vec::new());
-    let mut encoder_inputs = vec![controller.encoder_input(tokenizer, dream.tokens())];
+    let (mut tokens, mut actions) = (vec![env.tokens()], Vec::new());
+    let [batch, _] = tokens[0].dims();
+    let mut encoder_inputs = vec![controller.encoder_input(tokenizer, env.tokens())];
     let mut rewards = vec![Vec::with_capacity(steps); batch];
     let mut ends = vec![Vec::with_capacity(steps); batch];
     let mut disagreements = vec![Vec::new(); batch];
@@ -117,16 +176,16 @@ pub fn imagine(
         let action = sample(controller.heads(&state).logits, rng);
         state = controller.act(action.clone(), state);
         actions.push(action.clone());
-        let step = dream.step(action, rng);
-        tokens.push(dream.tokens());
-        encoder_inputs.push(controller.encoder_input(tokenizer, dream.tokens()));
+        let step = env.step(action, rng)?;
+        tokens.push(env.tokens());
+        encoder_inputs.push(controller.encoder_input(tokenizer, env.tokens()));
         for b in 0..batch {
             rewards[b].push(step.rewards[b]);
             ends[b].push(step.ends[b]);
             disagreements[b].extend(step.disagreements.get(b));
         }
     }
-    Rollout {
+    Ok(Rollout {
         start,
         encoder_inputs: Tensor::cat(encoder_inputs, 0),
         tokens: Tensor::stack(tokens, 1),
@@ -134,10 +193,21 @@ pub fn imagine(
         rewards,
         ends,
         disagreements,
-    }
+    })
 }
 
 impl Rollout {
+    /// The sum of rewards of each trajectory, up to the horizon or the termination.
+    pub fn returns(&self) -> Vec<f64> {
+        let trajectories = self.rewards.iter().zip(&self.ends);
+        let sum = |(rewards, ends): (&Vec<f32>, &Vec<bool>)| {
+            let end = ends.iter().position(|end| *end);
+            let length = end.map_or(rewards.len(), |i| i + 1);
+            f64::from(rewards[..length].iter().sum::<f32>())
+        };
+        trajectories.map(sum).collect()
+    }
+
     /// Unrolls the controller with gradients over the trajectories and computes λ-returns. The slow critic, if there is
     /// one, continues from the state that the controller has after its burn-in.
     pub fn experience(
@@ -148,6 +218,7 @@ impl Rollout {
     ) -> (Experience, DreamStats) {
         let [batch, steps, _] = self.tokens.dims();
         let device = self.tokens.device();
+        let mean_return = self.returns().iter().sum::<f64>() / batch as f64;
         let slow_values = slow_critic.map(|slow| {
             let inputs = self.encoder_inputs.clone();
             slow.unroll(inputs, self.actions.clone(), self.start.clone())
@@ -192,13 +263,7 @@ impl Rollout {
             weights.extend(over.map(|over| if masked(over) { 0.0f32 } else { 1.0 }));
         }
         let stats = DreamStats {
-            mean_return: (self.rewards.iter().zip(&self.ends))
-                .map(|(r, e)| {
-                    let length = e.iter().position(|e| *e).map_or(used, |i| i + 1);
-                    f64::from(r[..length].iter().sum::<f32>())
-                })
-                .sum::<f64>()
-                / batch as f64,
+            mean_return,
             termination_rate: self.ends.iter().filter(|e| e.contains(&true)).count() as f64
                 / batch as f64,
             mean_value: value_rows.iter().map(|v| f64::from(*v)).sum::<f64>()
@@ -207,7 +272,7 @@ impl Rollout {
                 let all: Vec<f64> = (self.disagreements.iter().flatten())
                     .map(|x| f64::from(*x))
                     .collect();
-                all.iter().sum::<f64>() / all.len().max(1) as f64
+                (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
             },
         };
         let table = |v: Vec<f32>| Tensor::<1>::from_floats(&v[..], &device).reshape([batch, used]);

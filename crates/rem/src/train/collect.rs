@@ -17,11 +17,11 @@ use rem_kernels::sample;
 
 /// The episodes that ended during a collection phase.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Collected {
+pub(crate) struct Collected {
     /// Their returns.
-    pub(super) returns: Vec<f32>,
+    pub(crate) returns: Vec<f32>,
     /// Their lengths.
-    pub(super) lengths: Vec<usize>,
+    pub(crate) lengths: Vec<usize>,
 }
 
 impl Player {
@@ -69,14 +69,14 @@ impl Player {
 }
 
 /// An environment that experience is collected in.
-pub(super) struct CollectEnv {
-    pub(super) env: Box<dyn Env>,
+pub(crate) struct CollectEnv {
+    pub(crate) env: Box<dyn Env>,
     /// The current observation; empty before the first episode.
-    pub(super) frame: Vec<u8>,
+    pub(crate) frame: Vec<u8>,
 }
 
 impl CollectEnv {
-    pub(super) fn new(env: Box<dyn Env>) -> Self {
+    pub(crate) fn new(env: Box<dyn Env>) -> Self {
         let frame = Vec::new();
         Self { env, frame }
     }
@@ -140,7 +140,7 @@ struct NewStep {
 ///
 /// # Errors
 /// If an environment fails. The replay is then unchanged.
-pub(super) fn collect(
+pub(crate) fn collect(
     envs: &mut [CollectEnv],
     player: &Player,
     replay: &mut Replay,

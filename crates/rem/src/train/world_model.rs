@@ -129,7 +129,7 @@ impl WorldLearner<'_> {
 
 /// The three losses of segments without dropout, as means over all their steps with a loss, by name. A loss without
 /// such steps is left out.
-pub(super) fn mean_losses(
+pub(crate) fn mean_losses(
     names: [&'static str; 3],
     model: WorldModel,
     source: &mut TokenSource,
