@@ -52,7 +52,9 @@ pub use json::{read_json, write_json};
 pub use log::{MetricsLine, TimingLine, parse_lines};
 pub use owner::Owner;
 pub use phase::Phase;
-pub use protocol::{DataDetails, EnvDetails, PopModeTimes, Protocol, ProtocolValues};
+pub use protocol::{
+    DataDetails, EnvDetails, ExportDetails, PopModeTimes, Protocol, ProtocolValues,
+};
 pub use scores::{Score, Scores};
 
 /// The version of the run directory that this crate writes.

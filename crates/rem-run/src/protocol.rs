@@ -86,6 +86,24 @@ pub struct Protocol {
     /// The recorded episodes of a run that collects nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<DataDetails>,
+    /// Where the agent comes from, if this is an exported one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exported: Option<ExportDetails>,
+}
+
+/// The origin of an exported agent. The other values of the protocol are those of its run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExportDetails {
+    /// The name of the run's directory.
+    pub run: String,
+    /// The epoch of its checkpoint.
+    pub epoch: u32,
+    /// The command that trained the run, as given at the export.
+    pub command: Option<String>,
+    /// The type of the weights. Scores were measured before the conversion to it.
+    pub weights: String,
+    /// The git revision of the `rem` that exported it.
+    pub git_revision: String,
 }
 
 /// The recorded episodes that a run is trained on.
@@ -283,6 +301,7 @@ mod tests {
             collect_envs: 1,
             environment: None,
             data: None,
+            exported: None,
         }
     }
 

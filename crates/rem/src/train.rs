@@ -9,6 +9,7 @@ mod env_phases;
 mod env_snapshots;
 pub mod eval_media;
 pub mod evaluate;
+mod export;
 pub mod objective;
 pub mod optimizer;
 mod phase;
@@ -23,6 +24,7 @@ mod trainer;
 mod training_time;
 mod world_model;
 
+pub use export::{Export, Exported};
 pub use protocol::protocol;
 pub use setup::Setup;
 pub use state::{action_names, checkpoint_from_weights, load_agent, write_imported_run};

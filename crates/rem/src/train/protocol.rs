@@ -73,6 +73,7 @@ pub fn protocol(
         collect_envs: config.collect.envs,
         environment: envs.details()?,
         data: None,
+        exported: None,
     })
 }
 
