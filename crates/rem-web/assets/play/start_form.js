@@ -41,6 +41,10 @@ export function startForm(episodes, onStart) {
       source.value = "reset";
       update();
     },
+    /** The next start is a reset with another seed. A replay episode starts as before. */
+    nextSeed() {
+      if (source.value === "reset") seedOrStep.value = Number(seedOrStep.value) + 1;
+    },
     value: () => (source.value === "reset"
       ? { reset: { seed: Number(seedOrStep.value) } } : { episode: { number: Number(episode.value), step: Number(seedOrStep.value) } }),
   };
