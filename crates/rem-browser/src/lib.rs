@@ -250,7 +250,24 @@ impl Browser {
 
     /// A screenshot as a PNG file.
     pub fn screenshot(&mut self) -> Vec<u8> {
-        let parameters = json!({"format": "png", "captureBeyondViewport": true});
+        self.capture(json!({"format": "png", "captureBeyondViewport": true}))
+    }
+
+    /// A screenshot of the first element that matches a selector, with a margin, as a PNG file.
+    #[track_caller]
+    pub fn screenshot_of(&mut self, selector: &str) -> Vec<u8> {
+        const MARGIN: u32 = 12;
+        let clip = self.evaluate(&format!(
+            "(() => {{
+                const box = document.querySelector({selector:?}).getBoundingClientRect();
+                const [x, y] = [box.x + scrollX - {MARGIN}, box.y + scrollY - {MARGIN}];
+                return {{ x, y, width: box.width + 2 * {MARGIN}, height: box.height + 2 * {MARGIN}, scale: 1 }};
+            }})()"
+        ));
+        self.capture(json!({"format": "png", "captureBeyondViewport": true, "clip": clip}))
+    }
+
+    fn capture(&mut self, parameters: Value) -> Vec<u8> {
         let result = self.call("Page.captureScreenshot", parameters);
         BASE64_STANDARD
             .decode(result["data"].as_str().unwrap())

@@ -9,9 +9,11 @@ use clap::{Args, Parser, Subcommand};
 mod allocator;
 mod bench;
 mod config;
+mod demo;
 mod doctor;
 mod episodes;
 mod eval;
+mod export_agent;
 mod import;
 mod play;
 mod progress;
@@ -30,6 +32,7 @@ mod watch;
 #[command(name = "rem", version, max_term_width = 110, args_override_self = true)]
 #[command(after_long_help = "\
 Examples:
+  rem demo                         play in the dream of an agent that is part of the program
   rem doctor                       check that this machine can run the default preset
   rem train                        train an agent on `catch`
   rem watch                        show all runs in the browser, live while they train
@@ -63,7 +66,9 @@ enum Command {
     Sweep(sweep::SweepArgs),
     Watch(watch::WatchArgs),
     Play(play::PlayArgs),
+    Demo(demo::DemoArgs),
     Episodes(episodes::EpisodesArgs),
+    ExportAgent(export_agent::ExportAgentArgs),
 }
 
 /// Options that select and override a config.
@@ -158,7 +163,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Sweep(args) => sweep::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Play(args) => play::run(args),
+        Command::Demo(args) => demo::run(args),
         Command::Episodes(args) => episodes::run(args),
+        Command::ExportAgent(args) => export_agent::run(args),
     }
 }
 
