@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use rem_browser::Browser;
 
 const SIZE: (u32, u32) = (1280, 900);
+const PLAY_SIZE: (u32, u32) = (1280, 1100);
 const STATUS: &str = "document.querySelector('.status').textContent";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -28,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     browser.open(&page(&format!("run/{name}/overview")), SIZE, "light");
     browser.wait_for("document.querySelector('svg, canvas') && document.body.innerText.includes('Time per phase')");
     settle(&mut browser);
-    save("watch.png", browser.screenshot())?;
+    save("watch.png", browser.screenshot_of_viewport())?;
 
     browser.open(&page(&format!("run/{name}/dream")), SIZE, "light");
     browser.wait_for("document.querySelectorAll('.filmstrip .end').length === 1");
@@ -36,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     save("dream.png", browser.screenshot_of(".filmstrip"))?;
 
     // An episode in the dream with a branch, and a token under the cursor.
-    browser.open(&page(&format!("play/{name}")), SIZE, "light");
+    browser.open(&page(&format!("play/{name}")), PLAY_SIZE, "light");
     browser.wait_for(&format!("{STATUS}.includes('Dream')"));
     let keys = [
         "ArrowRight",
@@ -53,12 +54,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         settle(&mut browser);
     }
     browser.wait_for("document.querySelectorAll('.alternatives canvas').length > 0");
-    for _ in 0..2 {
-        browser.press("ArrowRight");
-        browser.press("ArrowDown");
+    for key in ["ArrowRight", "ArrowRight", "ArrowDown"] {
+        browser.press(key);
     }
     settle(&mut browser);
-    save("play.png", browser.screenshot())?;
+    save("play.png", browser.screenshot_of_viewport())?;
     Ok(())
 }
 

@@ -248,7 +248,12 @@ impl Browser {
         result["result"]["value"].take()
     }
 
-    /// A screenshot as a PNG file.
+    /// A screenshot of the visible part of the page as a PNG file.
+    pub fn screenshot_of_viewport(&mut self) -> Vec<u8> {
+        self.capture(json!({"format": "png"}))
+    }
+
+    /// A screenshot of the whole page as a PNG file.
     pub fn screenshot(&mut self) -> Vec<u8> {
         self.capture(json!({"format": "png", "captureBeyondViewport": true}))
     }
