@@ -12,7 +12,7 @@ use rem_run::layout;
 /// Export the agent of a run, to share it
 ///
 /// Writes a run directory that `rem play`, `rem watch` and `rem eval` read: config, protocol with the agent's origin, scores,
-/// metrics, the last episodes and the weights in bfloat16. It leaves out what only training needs, such as optimizer moments
+/// logs, the pictures of the last evaluation, the last episodes and the weights in bfloat16. It leaves out what only training needs, such as optimizer moments
 /// and the replay, so it is much smaller than the run and cannot be resumed. Rounding the weights may change the score of
 /// `rem eval` slightly.
 #[derive(Args)]

@@ -40,9 +40,16 @@ fn an_exported_agent_plays_and_records_its_origin() {
         "{:?}",
         files.keys()
     );
-    for same in ["config.toml", "metrics.jsonl", "scores.json"] {
+    for same in [
+        "config.toml",
+        "metrics.jsonl",
+        "timing.jsonl",
+        "scores.json",
+        "media/epoch-000002-dream.png",
+    ] {
         assert_eq!(files[same], of_run[same], "{same}");
     }
+    assert!(!files.contains_key("media/epoch-000001-dream.png"));
     let protocol: serde_json::Value = serde_json::from_slice(&files["protocol.json"]).unwrap();
     assert_eq!(protocol["exported"]["command"], "rem train --preset debug");
     assert_eq!(protocol["exported"]["weights"], "bfloat16");

@@ -4,11 +4,10 @@ import { h, svg, throttle } from "../lib/dom.js";
 import { number, signed, words } from "../lib/format.js";
 import { glyph } from "./actions.js";
 
-/** Width and height of a node's cell, and the radius of a node. */
+/** The distance of steps and of rows, and the radius of a node. A reward fits above a node. */
 const CELL = 28;
+const ROW = 36;
 const RADIUS = 10;
-/** Room for rewards above the first row, and for the number of a branch behind its last node. */
-const TOP = 10;
 /** Steps before and after the current one that are drawn, and the rows. */
 const WINDOW = 40;
 const MAX_ROWS = 40;
@@ -79,7 +78,7 @@ function tree(timeline, actions, goto) {
   const last = Math.min(Math.max(...steps), current.step + WINDOW);
   const selected = new Set(timeline.branch.map((node) => node.id));
   const x = (step) => (step - first + 0.5) * CELL;
-  const y = (row) => TOP + (row + 0.5) * CELL;
+  const y = (row) => (row + 0.6) * ROW;
   const visible = (step) => step >= first && step <= last;
   const parts = { lines: [], nodes: [] };
   shownRows.forEach(({ own, from, fromRow }, row) => {
@@ -92,7 +91,7 @@ function tree(timeline, actions, goto) {
     const end = nodes.at(-1);
     parts.nodes.push(svg("text", { class: "number", x: x(end.step) + RADIUS + 5, y: y(row) + 4 }, String(row + 1)));
   });
-  const [width, height] = [x(last) + CELL, TOP + shownRows.length * CELL];
+  const [width, height] = [x(last) + CELL, shownRows.length * ROW + 4];
   const label = `Tree of ${timeline.tips.length} ${timeline.tips.length === 1 ? "branch" : "branches"}, steps ${first} to ${last}`;
   return svg("svg", { class: "branch-tree", role: "img", "aria-label": label, width, height, viewBox: `0 0 ${width} ${height}` }, parts.lines, parts.nodes);
 }

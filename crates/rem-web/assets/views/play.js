@@ -221,7 +221,7 @@ class PlaySession {
       if (response.header.type === "state") {
         this.ended = command.type === "step" && response.header.over;
         this.show(response);
-        if (this.ended) this.tally.add(response.header);
+        if (this.ended) this.tally.add(this.timeline, response.header);
       }
       return response;
     } catch (error) {

@@ -5,6 +5,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use rem_run::{ExportDetails, Scores, layout};
 
+use super::eval_media::{EvalImage, eval_images};
 use super::state::{config_crc32, load_agent, write_config};
 use crate::config::Config;
 use crate::data::replay::Replay;
@@ -35,8 +36,8 @@ pub struct Exported {
 }
 
 impl Export {
-    /// Writes the agent of `run` to `out`: config, protocol, scores, metrics, weights in bfloat16 and the last episodes of
-    /// the replay. Optimizer moments, the environment's state and the rest of the replay are left out, so that the exported
+    /// Writes the agent of `run` to `out`: config, protocol, scores, logs, the pictures of the last evaluation, weights in
+    /// bfloat16 and the last episodes of the replay. Optimizer moments, the environment's state and the rest of the replay are left out, so that the exported
     /// agent can be used but not trained on.
     ///
     /// # Errors
@@ -57,7 +58,7 @@ impl Export {
             git_revision: env!("REM_GIT_REVISION").into(),
         });
         protocol.write(out.path())?;
-        copy_results(run, out.path())?;
+        copy_results(run, epoch, out.path())?;
 
         let replay = last_episodes(&checkpoint::archive(run), &config, self.replay_steps)?;
         let dir = out.path().join(layout::REPLAY);
@@ -80,17 +81,35 @@ impl Export {
     }
 }
 
-/// Copies the scores and metrics, so that the page of an exported agent shows how it was trained.
-fn copy_results(run: &Path, out: &Path) -> Result<()> {
+/// Copies scores, logs and the pictures of the last evaluation up to `epoch`, so that the page of an exported agent shows
+/// how it was trained.
+fn copy_results(run: &Path, epoch: u32, out: &Path) -> Result<()> {
     if let Some(scores) = Scores::read(run)? {
         scores.write(out)?;
     }
-    let log = run.join(layout::METRICS);
-    if log.exists() {
-        let bytes = std::fs::read(&log).map_err(Error::io(&log))?;
-        rem_run::files::write_atomic(&out.join(layout::METRICS), &bytes).map_err(Error::File)?;
+    for log in [layout::METRICS, layout::TIMING] {
+        if run.join(log).exists() {
+            copy(&run.join(log), &out.join(log))?;
+        }
+    }
+    let mut pictures = eval_images(run);
+    pictures.retain(|image| image.epoch <= epoch && image.kind.ends_with(".png"));
+    let last = pictures.last().map(|image| image.epoch);
+    pictures.retain(|image| Some(image.epoch) == last);
+    if last.is_some() {
+        let media = out.join(layout::MEDIA);
+        std::fs::create_dir_all(&media).map_err(Error::io(&media))?;
+    }
+    for EvalImage { file, .. } in pictures {
+        let [from, to] = [run, out].map(|dir| dir.join(layout::MEDIA).join(&file));
+        copy(&from, &to)?;
     }
     Ok(())
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    let bytes = std::fs::read(from).map_err(Error::io(from))?;
+    rem_run::files::write_atomic(to, &bytes).map_err(Error::File)
 }
 
 /// The last finished episodes with at most `steps` steps in all.
