@@ -248,9 +248,31 @@ impl Browser {
         result["result"]["value"].take()
     }
 
-    /// A screenshot as a PNG file.
+    /// A screenshot of the visible part of the page as a PNG file.
+    pub fn screenshot_of_viewport(&mut self) -> Vec<u8> {
+        self.capture(json!({"format": "png"}))
+    }
+
+    /// A screenshot of the whole page as a PNG file.
     pub fn screenshot(&mut self) -> Vec<u8> {
-        let parameters = json!({"format": "png", "captureBeyondViewport": true});
+        self.capture(json!({"format": "png", "captureBeyondViewport": true}))
+    }
+
+    /// A screenshot of the first element that matches a selector, with a margin, as a PNG file.
+    #[track_caller]
+    pub fn screenshot_of(&mut self, selector: &str) -> Vec<u8> {
+        const MARGIN: u32 = 12;
+        let clip = self.evaluate(&format!(
+            "(() => {{
+                const box = document.querySelector({selector:?}).getBoundingClientRect();
+                const [x, y] = [box.x + scrollX - {MARGIN}, box.y + scrollY - {MARGIN}];
+                return {{ x, y, width: box.width + 2 * {MARGIN}, height: box.height + 2 * {MARGIN}, scale: 1 }};
+            }})()"
+        ));
+        self.capture(json!({"format": "png", "captureBeyondViewport": true, "clip": clip}))
+    }
+
+    fn capture(&mut self, parameters: Value) -> Vec<u8> {
         let result = self.call("Page.captureScreenshot", parameters);
         BASE64_STANDARD
             .decode(result["data"].as_str().unwrap())

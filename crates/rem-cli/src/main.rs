@@ -13,10 +13,12 @@ use print::{Style, Unprinted, Verbosity, styled};
 mod allocator;
 mod bench;
 mod config;
+mod demo;
 mod diagnose;
 mod doctor;
 mod episodes;
 mod eval;
+mod export_agent;
 mod import;
 mod play;
 mod print;
@@ -37,6 +39,7 @@ mod watch;
 #[command(name = "rem", version, max_term_width = 110, args_override_self = true)]
 #[command(after_long_help = "\
 Examples:
+  rem demo                         play in the dream of an agent that is part of the program
   rem doctor                       check that this machine can run the default preset
   rem train                        train an agent on `catch`
   rem runs                         list all runs
@@ -88,8 +91,10 @@ enum Command {
     Sweep(sweep::SweepArgs),
     Watch(watch::WatchArgs),
     Play(play::PlayArgs),
+    Demo(demo::DemoArgs),
     Episodes(episodes::EpisodesArgs),
     Runs(runs::RunsArgs),
+    ExportAgent(export_agent::ExportAgentArgs),
 }
 
 /// Options that select and override a config.
@@ -201,8 +206,10 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Sweep(args) => sweep::run(args),
         Command::Watch(args) => watch::run(args),
         Command::Play(args) => play::run(args),
+        Command::Demo(args) => demo::run(args),
         Command::Episodes(args) => episodes::run(args),
         Command::Runs(args) => runs::run(args),
+        Command::ExportAgent(args) => export_agent::run(args),
     }
 }
 

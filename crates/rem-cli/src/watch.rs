@@ -98,7 +98,7 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 impl ServeArgs {
-    /// Serves until Ctrl-C. `fragment` is appended to the printed address.
+    /// Serves until Ctrl-C or SIGTERM. `fragment` is appended to the printed address.
     pub fn run(self, paths: Vec<PathBuf>, fragment: &str) -> Result<()> {
         let address = SocketAddr::new(self.host, self.port);
         let token = match self.token {

@@ -91,6 +91,28 @@ fn a_dream_can_be_stepped_branched_and_saved() {
         "{STATUS}.includes('step 7 · right') && {BRANCHES} === {}",
         branches + 1
     ));
+    // The tree shows both actions of step 7, one row apart, and selects the step that is clicked.
+    let nodes = |row: &str| {
+        format!(
+            "[...document.querySelectorAll('.branch-tree .node')].filter(n => n.textContent.startsWith('step {row}'))"
+        )
+    };
+    browser.wait_for(&format!("{}.length === 2", nodes("7:")));
+    let titles = browser.evaluate(&format!(
+        "{}.map(n => n.querySelector('title').textContent.split(',')[0])",
+        nodes("7:")
+    ));
+    assert_eq!(titles, serde_json::json!(["step 7: noop", "step 7: right"]));
+    let glyphs = format!(
+        "{}.map(n => n.querySelector('text').textContent)",
+        nodes("7:")
+    );
+    assert_eq!(browser.evaluate(&glyphs), serde_json::json!(["·", "→"]));
+    browser.evaluate(&format!(
+        "{}[0].dispatchEvent(new MouseEvent('click'))",
+        nodes("3:")
+    ));
+    browser.wait_for(&format!("{STATUS}.includes('step 3 ')"));
     browser.evaluate("document.querySelectorAll('.branches button')[0].click()");
     browser.wait_for(&format!("{STATUS}.includes('step 7 · noop')"));
     assert_eq!(browser.evaluate(FRAME), seventh);

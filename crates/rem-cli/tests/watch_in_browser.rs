@@ -150,6 +150,78 @@ fn every_tab_renders_at_both_widths_and_color_schemes() {
 }
 
 #[test]
+fn the_dream_shows_the_end_and_the_codebook_shows_where_codes_occur() {
+    let Some(program) = rem_browser::find() else {
+        return;
+    };
+    let temp = temp_dir();
+    succeeds(&mut debug_run(&temp.path().join("one"), ALL_PHASES));
+    let server = Server::watch(temp.path(), "");
+    let mut browser = Browser::start(&program);
+    browser.open(
+        &format!("{}#/run/one/dream", server.address),
+        SIZES[0],
+        "light",
+    );
+    // `catch` gives its only reward with the last action: after it there is no frame in the replay.
+    let end = "document.querySelector('.filmstrip .end')";
+    browser.wait_for(&format!("{end}.querySelectorAll('.panel').length === 2"));
+    let text = browser.evaluate(&format!("{end}.innerText"));
+    let text = text.as_str().unwrap();
+    assert!(text.contains("terminated\nreward "), "{text}");
+    assert!(text.contains("P(end) "), "{text}");
+    let reward = text.split("reward ").nth(1).unwrap();
+    assert!(
+        reward.starts_with("+1") || reward.starts_with('−'),
+        "{text}"
+    );
+    // In the strip of the evaluation, the episode ends too, and all labels are text.
+    let strip = "document.querySelectorAll('.filmstrip')[1]";
+    browser.wait_for(&format!("{strip}.innerText.includes('real: terminated')"));
+    assert_eq!(
+        browser.evaluate(&format!("{strip}.querySelectorAll('.row-label').length")),
+        2
+    );
+    let image = "document.querySelector('img.sheet')";
+    assert_eq!(
+        browser.evaluate(&format!("{image}.hidden && {image}.naturalWidth > 0")),
+        true
+    );
+    // The frames are cut out of the image: the ball is yellow in every real frame.
+    let yellow = format!(
+        "[...{strip}.querySelectorAll('li:not(.labels)')].every(column => {{
+            const frame = column.querySelector('canvas');
+            const {{ data }} = frame.getContext('2d').getImageData(0, 0, frame.width, frame.height);
+            return data.some((_, i) => i % 4 === 0 && data[i] > 240 && data[i + 1] > 200 && data[i + 2] < 60);
+        }})"
+    );
+    assert_eq!(browser.evaluate(&yellow), true);
+    browser.save_screenshot("watch-dream-end.png");
+
+    browser.open(
+        &format!("{}#/run/one/tokenizer", server.address),
+        SIZES[0],
+        "dark",
+    );
+    browser.wait_for("document.querySelectorAll('.code').length === 16");
+    // By use: the bars become shorter, and dead codes are last.
+    let widths = browser.evaluate(
+        "[...document.querySelectorAll('.code')].map(c => parseFloat(c.querySelector('.usage')?.style.width ?? 0))",
+    );
+    let widths: Vec<f64> = serde_json::from_value(widths).unwrap();
+    assert!(widths.is_sorted_by(|a, b| a >= b), "{widths:?}");
+    assert_eq!(widths[0], 100.0);
+    browser.wait_for("document.querySelectorAll('.occurrences canvas.frame').length >= 1");
+    let heading = "document.querySelector('.code-detail h3').textContent";
+    let first = browser.evaluate(heading);
+    browser.click(".code:nth-child(2) button");
+    browser.wait_for(&format!("{heading} !== {first}"));
+    assert_layout(&mut browser, "codebook", SIZES[0].0);
+    browser.save_screenshot("watch-codebook.png");
+    browser.assert_clean(server.host());
+}
+
+#[test]
 fn the_page_can_be_used_by_keyboard() {
     let Some(program) = rem_browser::find() else {
         return;

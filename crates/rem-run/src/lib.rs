@@ -59,8 +59,8 @@ pub use log::{MetricsLine, TimingLine, parse_lines};
 pub use owner::Owner;
 pub use phase::Phase;
 pub use protocol::{
-    DataDetails, EnvDetails, Origin, PopModeTimes, Protocol, ProtocolSegment, ProtocolValues,
-    SettingChange,
+    DataDetails, EnvDetails, ExportDetails, Origin, PopModeTimes, Protocol, ProtocolSegment,
+    ProtocolValues, SettingChange,
 };
 pub use scores::{Score, Scores};
 

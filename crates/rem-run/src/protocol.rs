@@ -96,6 +96,9 @@ pub struct Protocol {
     /// Every continuation of the run with other settings. The other values are those of the last one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub segments: Vec<ProtocolSegment>,
+    /// Where the agent comes from, if this is an exported one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exported: Option<ExportDetails>,
 }
 
 /// The checkpoint that a fork started from.
@@ -131,6 +134,21 @@ pub struct SettingChange {
     pub from: Value,
     /// The value from then on; null if the key is that of an old variant.
     pub to: Value,
+}
+
+/// The origin of an exported agent. The other values of the protocol are those of its run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExportDetails {
+    /// The name of the run's directory.
+    pub run: String,
+    /// The epoch of its checkpoint.
+    pub epoch: u32,
+    /// The command that trained the run, as given at the export.
+    pub command: Option<String>,
+    /// The type of the weights. Scores were measured before the conversion to it.
+    pub weights: String,
+    /// The git revision of the `rem` that exported it.
+    pub git_revision: String,
 }
 
 /// The recorded episodes that a run is trained on.
@@ -331,6 +349,7 @@ mod tests {
             preset: None,
             origin: None,
             segments: Vec::new(),
+            exported: None,
         }
     }
 

@@ -68,11 +68,11 @@ pub struct Options {
     pub token: Option<Token>,
 }
 
-/// Serves until Ctrl-C. Calls `ready` with the bound address once the server accepts connections.
+/// Serves until Ctrl-C or SIGTERM. Calls `ready` with the bound address once the server accepts connections.
 ///
 /// # Errors
 ///
-/// If the address cannot be bound or Ctrl-C cannot be handled.
+/// If the address cannot be bound or a signal cannot be handled.
 ///
 /// # Panics
 ///
@@ -102,6 +102,21 @@ pub fn serve(options: Options, ready: impl FnOnce(SocketAddr)) -> io::Result<()>
         tokio::select! {
             () = connections::serve(listener, router) => Ok(()),
             stopped = tokio::signal::ctrl_c() => stopped,
+            terminated = terminated() => terminated,
         }
     })
+}
+
+/// Waits for SIGTERM.
+#[cfg(unix)]
+async fn terminated() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    signal(SignalKind::terminate())?.recv().await;
+    Ok(())
+}
+
+/// Other systems have no such signal.
+#[cfg(not(unix))]
+async fn terminated() -> io::Result<()> {
+    std::future::pending().await
 }

@@ -65,8 +65,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let rewards = format!("reward {:+}/{:+}", episode.rewards[t - 1], step.rewards[0]);
         println!("step {t:>3}  {rewards}  token accuracy {accuracy:.2}");
         pairs.push(FramePair {
-            dream: batch::to_rgb(player.tokenizer.decode(tokens)).remove(0),
-            reality: episode.frames[t].clone(),
+            dream: Some(batch::to_rgb(player.tokenizer.decode(tokens)).remove(0)),
+            reality: Some(episode.frames[t].clone()),
             caption: format!("step {t}  {rewards}"),
         });
         if step.ends[0] {

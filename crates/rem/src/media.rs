@@ -1,10 +1,14 @@
 //! Images and animations of a run: reconstructions, episodes, and dreams next to reality, as PNG and GIF.
 //!
 //! A frame is a square RGB observation of `size * size * 3` bytes, row by row from the top. Frames are enlarged by integer
-//! factors without smoothing, so that images show exactly what the agent sees.
+//! factors without smoothing, so that images show exactly what the agent sees. A thin outline separates dark frames from the
+//! background.
+//!
+//! Sheets of frames carry a [`sheet::Description`] in their PNG file, with which a page can draw their labels as text.
 
 mod canvas;
 mod font;
+mod sheet;
 
 use std::borrow::Borrow;
 use std::io;
@@ -15,6 +19,7 @@ use gif::{Encoder, EncodingError, Frame, Repeat};
 pub use canvas::Canvas;
 use canvas::{Color, FONT_SCALE, TEXT_HEIGHT, text_width};
 use rem_run::files::{failed, write_atomic};
+use sheet::{Column, sheet};
 
 const BACKGROUND: Color = [24, 26, 31];
 const TEXT: Color = [222, 224, 230];
@@ -23,6 +28,10 @@ const FAINT: Color = [150, 155, 166];
 const REAL: Color = [122, 200, 190];
 /// Label of generated frames.
 const GENERATED: Color = [240, 180, 110];
+/// Around each frame.
+const OUTLINE: Color = [84, 89, 101];
+/// In place of a frame after the end of an episode.
+const NO_FRAME: &str = "end";
 
 const MARGIN: usize = 12;
 const GAP: usize = 4;
@@ -99,25 +108,25 @@ pub(crate) fn reconstruction_sheet(
         "one reconstruction per frame"
     );
     let labels = [("frames", REAL), ("reconstructions", GENERATED)];
-    let pairs: Vec<Pair> = originals
+    let columns: Vec<Column> = originals
         .iter()
         .zip(reconstructions)
-        .map(|(above, below)| Pair {
-            above,
-            below,
+        .map(|(above, below)| Column {
+            frames: [Some(above), Some(below)],
             caption: "",
         })
         .collect();
-    sheet(size, labels, &pairs, COLUMNS, 96)
+    sheet(size, labels, &columns, COLUMNS, 96)
 }
 
-/// An imagined frame and the real frame of the same step.
+/// A transition in a dream and in reality: the frames that follow it.
 #[derive(Clone, Debug)]
 pub struct FramePair {
-    /// The imagined frame: `size * size * 3` bytes.
-    pub dream: Vec<u8>,
-    /// The real frame: `size * size * 3` bytes.
-    pub reality: Vec<u8>,
+    /// The imagined frame, `size * size * 3` bytes. `None` once the imagined episode has ended: the world model is not
+    /// trained on frames after an end.
+    pub dream: Option<Vec<u8>>,
+    /// The real frame. `None` after the last step of an episode of the replay, which does not hold the frame after it.
+    pub reality: Option<Vec<u8>>,
     /// Fields separated by two spaces, such as `step 4  action right`. [`dream_strip`] draws each on its own line.
     pub caption: String,
 }
@@ -129,15 +138,14 @@ pub struct FramePair {
 /// If a frame does not have `size * size * 3` bytes.
 pub fn dream_strip(size: usize, steps: &[FramePair], columns: usize) -> Canvas {
     let labels = [("reality", REAL), ("dream", GENERATED)];
-    let pairs: Vec<Pair> = evenly_spaced(steps.len(), columns)
+    let shown: Vec<Column> = evenly_spaced(steps.len(), columns)
         .map(|step| &steps[step])
-        .map(|step| Pair {
-            above: &step.reality,
-            below: &step.dream,
+        .map(|step| Column {
+            frames: [step.reality.as_deref(), step.dream.as_deref()],
             caption: &step.caption,
         })
         .collect();
-    sheet(size, labels, &pairs, columns, 112)
+    sheet(size, labels, &shown, columns, 112)
 }
 
 /// At most `max` evenly spaced indices below `count`, including the first and the last.
@@ -149,57 +157,6 @@ fn evenly_spaced(count: usize, max: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-struct Pair<'a> {
-    above: &'a [u8],
-    below: &'a [u8],
-    caption: &'a str,
-}
-
-/// Pairs of frames, `columns` per band, with labels at the left and captions below.
-fn sheet(
-    size: usize,
-    labels: [(&str, Color); 2],
-    pairs: &[Pair],
-    columns: usize,
-    min_width: usize,
-) -> Canvas {
-    let scale = min_width.div_ceil(size);
-    let side = size * scale;
-    let columns = columns.min(pairs.len()).max(1);
-    let bands = pairs.len().div_ceil(columns).max(1);
-    let caption_line = (font::GLYPH_HEIGHT + 2) * SMALL_FONT_SCALE;
-    let caption_lines = pairs.iter().map(|pair| fields(pair.caption).count()).max();
-    let captions = match caption_lines.unwrap_or(0) {
-        0 => 0,
-        lines => GAP + lines * caption_line,
-    };
-    let label_width = labels.iter().map(|(label, _)| text_width(label)).max();
-    let left = MARGIN + label_width.unwrap_or(0) + MARGIN;
-    let band_height = 2 * side + GAP + captions + MARGIN;
-    let width = left + columns * (side + GAP) - GAP + MARGIN;
-
-    let mut canvas = Canvas::new(width, MARGIN + bands * band_height, BACKGROUND);
-    for (band, pairs) in pairs.chunks(columns).enumerate() {
-        let top = MARGIN + band * band_height;
-        for (row, (label, color)) in labels.into_iter().enumerate() {
-            let middle = top + row * (side + GAP) + side / 2;
-            let x = left - MARGIN - text_width(label);
-            canvas.text(x, middle.saturating_sub(TEXT_HEIGHT / 2), label, color);
-        }
-        for (column, pair) in pairs.iter().enumerate() {
-            let x = left + column * (side + GAP);
-            canvas.blit(pair.above, size, x, top, scale);
-            canvas.blit(pair.below, size, x, top + side + GAP, scale);
-            for (line, field) in fields(pair.caption).enumerate() {
-                let y = top + 2 * side + 2 * GAP + line * caption_line;
-                let color = if line == 0 { TEXT } else { FAINT };
-                canvas.text_scaled(x, y, field, color, SMALL_FONT_SCALE);
-            }
-        }
-    }
-    canvas
-}
-
 /// The fields of a caption, separated by two spaces.
 fn fields(caption: &str) -> impl Iterator<Item = &str> {
     caption
@@ -208,35 +165,35 @@ fn fields(caption: &str) -> impl Iterator<Item = &str> {
         .filter(|field| !field.is_empty())
 }
 
-/// Enlarged frames of an episode, with `caption(i)` below the i-th.
-pub(crate) fn episode_frames(
-    size: usize,
-    frames: &[Vec<u8>],
-    caption: impl Fn(usize) -> String,
-) -> impl Iterator<Item = Canvas> {
-    let captions: Vec<String> = (0..frames.len()).map(caption).collect();
-    let panels: Vec<[Panel; 1]> = frames
-        .iter()
-        .map(|frame| [Panel { title: None, frame }])
-        .collect();
-    panel_frames(size, panels, captions)
+/// A frame of an episode and the text below it: fields separated by two spaces.
+pub(crate) struct CaptionedFrame<'a> {
+    /// `None` for the frame after the end of the episode, if it was not kept.
+    pub frame: Option<&'a [u8]>,
+    pub caption: String,
 }
 
-/// All frames of an episode in one image, `columns` per row, with the fields of `caption(i)` below the i-th.
-pub(crate) fn episode_strip(
+/// Enlarged frames of an episode, each with its caption.
+pub(crate) fn episode_frames(
     size: usize,
-    frames: &[Vec<u8>],
-    caption: impl Fn(usize) -> String,
-    columns: usize,
-) -> Canvas {
+    frames: Vec<CaptionedFrame>,
+) -> impl Iterator<Item = Canvas> {
+    let panel = |frame| [Panel { title: None, frame }];
+    let (panels, captions) = frames
+        .into_iter()
+        .map(|captioned| (panel(captioned.frame), captioned.caption))
+        .unzip();
+    panel_frames::<1>(size, panels, captions)
+}
+
+/// All frames of an episode in one image, `columns` per row, with the fields of their captions below.
+pub(crate) fn episode_strip(size: usize, frames: &[CaptionedFrame], columns: usize) -> Canvas {
     const MIN_WIDTH: usize = 96;
     let scale = MIN_WIDTH.div_ceil(size);
     let side = size * scale;
     let columns = columns.clamp(1, frames.len().max(1));
-    let captions: Vec<String> = (0..frames.len()).map(caption).collect();
-    let lines = captions
+    let lines = frames
         .iter()
-        .map(|c| fields(c).count())
+        .map(|captioned| fields(&captioned.caption).count())
         .max()
         .unwrap_or(0);
     let line = (font::GLYPH_HEIGHT + 2) * SMALL_FONT_SCALE;
@@ -244,10 +201,10 @@ pub(crate) fn episode_strip(
     let rows = frames.len().div_ceil(columns).max(1);
     let width = MARGIN + columns * (side + MARGIN);
     let mut canvas = Canvas::new(width, MARGIN + rows * cell, BACKGROUND);
-    for (i, (frame, caption)) in frames.iter().zip(&captions).enumerate() {
+    for (i, CaptionedFrame { frame, caption }) in frames.iter().enumerate() {
         let x = MARGIN + i % columns * (side + MARGIN);
         let y = MARGIN + i / columns * cell;
-        canvas.blit(frame, size, x, y, scale);
+        canvas.framed(*frame, size, x, y, scale);
         for (number, field) in fields(caption).enumerate() {
             let color = if number == 0 { TEXT } else { FAINT };
             let below = y + side + GAP + number * line;
@@ -255,6 +212,11 @@ pub(crate) fn episode_strip(
         }
     }
     canvas
+}
+
+/// The return of these rewards. An empty sum is 0, not -0.
+pub(crate) fn return_of(rewards: &[f32]) -> f32 {
+    rewards.iter().fold(0.0, |sum, reward| sum + reward)
 }
 
 /// The frames of an animation of a dream: reality at the left, the dream at the right, the caption below.
@@ -269,11 +231,11 @@ pub(crate) fn dream_next_to_reality(
             [
                 Panel {
                     title: Some(("REALITY", REAL)),
-                    frame: &step.reality,
+                    frame: step.reality.as_deref(),
                 },
                 Panel {
                     title: Some(("DREAM", GENERATED)),
-                    frame: &step.dream,
+                    frame: step.dream.as_deref(),
                 },
             ]
         })
@@ -283,7 +245,7 @@ pub(crate) fn dream_next_to_reality(
 
 struct Panel<'a> {
     title: Option<(&'static str, Color)>,
-    frame: &'a [u8],
+    frame: Option<&'a [u8]>,
 }
 
 /// One image per step, drawn lazily: panels side by side, titles above, the caption below.
@@ -314,7 +276,7 @@ fn panel_frames<'a, const N: usize>(
             if let Some((title, color)) = panel.title {
                 canvas.text(x, MARGIN, title, color);
             }
-            canvas.blit(panel.frame, size, x, top, scale);
+            canvas.framed(panel.frame, size, x, top, scale);
         }
         let caption: &str = AsRef::as_ref(&caption);
         canvas.text_scaled(MARGIN, caption_top, caption, TEXT, font_scale);

@@ -10,6 +10,7 @@ mod env_phases;
 mod env_snapshots;
 pub mod eval_media;
 pub mod evaluate;
+mod export;
 mod fork;
 mod learn;
 mod learners;
@@ -29,6 +30,7 @@ mod world_model;
 
 pub(crate) use actor_critic::{ControllerMetrics, Learner};
 pub(crate) use collect::{CollectEnv, collect};
+pub use export::{Export, Exported};
 pub use protocol::protocol;
 pub use setup::Setup;
 pub use state::{action_names, checkpoint_from_weights, load_agent, write_imported_run};

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::rem;
@@ -29,11 +29,16 @@ impl Server {
     }
 
     fn start(command: &str, path: &Path, args: &str) -> Self {
+        let mut rem = rem();
+        rem.arg(command).arg(path).args(args.split_whitespace());
+        Self::run(&mut rem)
+    }
+
+    /// Starts a command that serves, on a free port.
+    pub fn run(command: &mut Command) -> Self {
         let errors = tempfile::tempfile().unwrap();
-        let mut process = rem()
-            .args([command, "--port", "0"])
-            .arg(path)
-            .args(args.split_whitespace())
+        let mut process = command
+            .args(["--port", "0"])
             .stdout(Stdio::piped())
             .stderr(errors.try_clone().unwrap())
             .spawn()
@@ -58,6 +63,11 @@ impl Server {
 
     pub fn id(&self) -> u32 {
         self.process.id()
+    }
+
+    /// Waits until the process ends by itself.
+    pub fn exit_status(&mut self) -> ExitStatus {
+        self.process.wait().unwrap()
     }
 
     pub fn connect(&self) -> TcpStream {

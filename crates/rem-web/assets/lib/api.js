@@ -31,8 +31,12 @@ export async function getJson(path) {
   return (await get(path)).json();
 }
 
+export async function getBytes(path) {
+  return (await get(path)).arrayBuffer();
+}
+
 export async function getMessage(path) {
-  return decode(await (await get(path)).arrayBuffer());
+  return decode(await getBytes(path));
 }
 
 /** Changes when a run may have new episodes. */

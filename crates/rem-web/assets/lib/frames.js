@@ -33,3 +33,10 @@ export function outlineTokens(canvas, grid, positions, color) {
     context.strokeRect(x + 1.5, y + 1.5, scale - 3, scale - 3);
   }
 }
+
+/** Draws the part of an image that shows an enlarged frame. */
+export function drawCut(canvas, image, [x, y], side) {
+  const context = canvas.getContext("2d");
+  context.imageSmoothingEnabled = false;
+  context.drawImage(image, x, y, side, side, 0, 0, canvas.width, canvas.height);
+}

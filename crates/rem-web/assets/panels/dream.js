@@ -2,16 +2,19 @@
 
 import { getJson, getMessage, replayVersion, runPath } from "../lib/api.js";
 import { h, notice } from "../lib/dom.js";
-import { percent, signed } from "../lib/format.js";
+import { percent, signed, words } from "../lib/format.js";
+import { filmstrip, panel } from "../lib/filmstrip.js";
 import { drawFrame, frameCanvas, outlineTokens } from "../lib/frames.js";
 import { meter } from "../lib/meter.js";
+import { frameOf } from "../lib/sheet.js";
 import { evaluationImages } from "./evaluation_images.js";
 
 export function dreamPanel(state) {
   const dream = dreamSection(state);
-  const images = evaluationImages(state, "dream.png", "Real frames above, imagined frames below");
+  const images = evaluationImages(state, "dream.png", "Real frames above, imagined frames below", evaluationStrip);
+  const text = "A part of the first episode of each evaluation, up to its last reward or end. The world model sees the context, then only the actions. Rewards are real/imagined.";
   return {
-    element: h("div", {}, dream.element, h("h2", {}, "Evaluations"), images.element),
+    element: h("div", {}, dream.element, h("h2", {}, "Evaluations"), h("p", { class: "muted" }, text), images.element),
     draw() {
       dream.draw();
       images.draw();
@@ -76,7 +79,7 @@ function dreamForm(state, episodes) {
     });
     try {
       const { header, payload } = await getMessage(`${runPath(state.name, "dream")}?${query}`);
-      result.replaceChildren(...filmstrip(header, payload));
+      result.replaceChildren(...dreamStrip(header, payload));
     } catch (error) {
       result.replaceChildren(notice(error.message, error.hint));
     }
@@ -85,7 +88,7 @@ function dreamForm(state, episodes) {
   submit();
   const elements = [
     h("h2", {}, "Real and imagined frames"),
-    h("p", { class: "muted" }, "The world model sees the first frames of a replay segment, then only the actions. Real frames are above, imagined frames below; squares mark tokens that differ. Each step shows the action, token accuracy, real / predicted reward with the probabilities of −1 (orange), 0 and +1 (blue), and the probability of termination."),
+    h("p", { class: "muted" }, "The world model sees the first frames of a replay segment, then only the actions. Squares mark tokens that differ. Bars show the token accuracy and the predicted probabilities of the rewards −1 (orange), 0 and +1 (blue). The end of an episode has a column of its own: the replay holds its last reward, but no frame after it."),
     h("form", { class: "row fields", onsubmit: submit },
       episode.element, step.element, length.element, temperature.element, seed.element,
       h("button", { type: "submit" }, "Dream")),
@@ -94,37 +97,69 @@ function dreamForm(state, episodes) {
   return { elements, setLastEpisode: (number) => (episode.input.max = number) };
 }
 
-function filmstrip(header, payload) {
-  const imagined = header.steps.filter((step) => !step.context);
-  const accuracy = imagined.reduce((sum, step) => sum + step.accuracy, 0) / (imagined.length || 1);
+/** A dream along a replay segment. */
+function dreamStrip(header, payload) {
+  const imagined = header.steps.filter((step) => !step.context && step.tokens);
+  const accuracy = imagined.reduce((sum, step) => sum + step.tokens.accuracy, 0) / (imagined.length || 1);
   return [
     h("p", {}, imagined.length
       ? `Token accuracy ${percent(accuracy)} over ${imagined.length} imagined frames (agent of epoch ${header.epoch}).`
       : "No imagined frames: the segment is not longer than the context."),
-    h("div", { class: "scroll" }, h("ol", { class: "filmstrip" }, header.steps.map((step, i) => column(header, step, payload, i)))),
+    filmstrip(["reality", "dream"], header.steps.map((step, i) => (step.tokens ? frameColumn(header, step, payload, i) : endColumn(header, step)))),
   ];
 }
 
-function column(header, step, payload, i) {
+function frameColumn(header, step, payload, i) {
   const label = (kind) => `${kind} frame, step ${step.step}`;
   const [real, imagined] = [frameCanvas(header.frame_size, label("real")), frameCanvas(header.frame_size, label("imagined"))];
   drawFrame(real, payload, 2 * i);
   drawFrame(imagined, payload, 2 * i + 1);
   const overlay = h("canvas", { class: "overlay", "aria-hidden": "true" });
-  outlineTokens(overlay, header.grid, step.mismatches, "#ff9d3b");
+  outlineTokens(overlay, header.grid, step.tokens.mismatches, "#ff9d3b");
   const beyond = i >= header.horizon;
-  return h("li", { class: beyond ? "beyond" : null },
-    h("span", { class: "muted" }, `step ${step.step}`),
-    h("span", { class: "muted" }, step.context ? "context" : beyond ? "beyond horizon" : "imagined"),
-    real, h("div", { class: "layers" }, imagined, overlay),
-    step.context ? null : [
-      h("span", {}, header.actions[step.action]),
-      h("span", {}, `accuracy ${percent(step.accuracy)}`),
-      meter("token accuracy", step.accuracy),
-      h("span", {}, `reward ${signed(step.reward)} / ${signed(step.predicted_reward)}`),
-      step.reward_probabilities.length ? rewardBar(step.reward_probabilities) : null,
-      h("span", {}, `P(end) ${percent(step.termination_probability)}${step.terminated ? " · ended" : ""}`),
-    ]);
+  return {
+    class: beyond ? "beyond" : null,
+    head: [`step ${step.step}`, step.context ? "context" : beyond ? "beyond horizon" : "imagined"],
+    frames: [real, h("div", { class: "layers" }, imagined, overlay)],
+    below: step.context ? [] : [
+      h("span", {}, words(header.actions[step.action])),
+      h("span", {}, `accuracy ${percent(step.tokens.accuracy)}`),
+      meter("token accuracy", step.tokens.accuracy),
+      ...rewards(step),
+      h("span", {}, `P(end) ${percent(step.termination_probability)}`),
+    ],
+  };
+}
+
+/** The transition that ends an episode: a reward and a termination, but no frame. */
+function endColumn(header, step) {
+  const probability = step.termination_probability;
+  return {
+    class: "end",
+    head: [`step ${step.step}`, "episode end"],
+    frames: [
+      panel(h("strong", {}, step.outcome), h("span", {}, `reward ${signed(step.reward)}`)),
+      panel(h("strong", {}, `P(end) ${percent(probability)}`), h("span", {}, `reward ${signed(step.predicted_reward)}`)),
+    ],
+    below: [h("span", {}, words(header.actions[step.action])), ...rewards(step)],
+  };
+}
+
+/** Real and predicted reward. */
+function rewards(step) {
+  return [
+    h("span", {}, `reward ${signed(step.reward)} / ${signed(step.predicted_reward)}`),
+    step.reward_probabilities.length ? rewardBar(step.reward_probabilities) : null,
+  ];
+}
+
+/** A dream along an evaluation episode. */
+function evaluationStrip(sheet, image) {
+  return filmstrip(sheet.rows, sheet.columns.map(({ caption }, i) => ({
+    head: [caption[0]],
+    frames: sheet.rows.map((_, row) => frameOf(sheet, image, i, row) ?? panel(h("strong", {}, "end"))),
+    below: caption.slice(1).map((field) => h("span", {}, words(field))),
+  })));
 }
 
 /** The probabilities of the reward's signs as a stacked bar. */

@@ -3,19 +3,19 @@
 import { getMessage, runPath } from "../lib/api.js";
 import { chart } from "../lib/chart.js";
 import { h, notice } from "../lib/dom.js";
-import { number, percent } from "../lib/format.js";
-import { drawFrame, frameCanvas } from "../lib/frames.js";
+import { frameOf } from "../lib/sheet.js";
+import { codebook } from "./codebook.js";
 import { evaluationImages } from "./evaluation_images.js";
 
 export function tokenizerPanel(state) {
   const codebook = codebookSection(state);
   const usage = chart({ title: "Codebook usage" });
   const variance = chart({ title: "explained_variance" });
-  const images = evaluationImages(state, "reconstructions.png", "Frames above, reconstructions below");
+  const images = evaluationImages(state, "reconstructions.png", "Frames above, reconstructions below", pairs);
   const series = (name, style) => ({ name, style, points: state.history.points("tokenizer", name) });
   return {
     element: h("div", {},
-      h("h2", {}, "Reconstructions"), images.element,
+      h("h2", {}, "Reconstructions"), h("p", { class: "muted" }, "Frames above, their reconstructions below."), images.element,
       h("h2", {}, "Codebook"), h("div", { class: "charts" }, usage.element, variance.element), codebook.element),
     draw() {
       images.draw();
@@ -65,20 +65,8 @@ function codebookSection(state) {
   };
 }
 
-function codebook(header, payload) {
-  const total = header.counts.reduce((sum, count) => sum + count, 0) || 1;
-  const max = Math.max(...header.counts, 1);
-  const cells = header.counts.map((count, code) => {
-    const label = `code ${code}: ${count ? `${percent(count / total)} of tokens` : "dead"}`;
-    const canvas = frameCanvas(header.patch_size, label);
-    if (count) drawFrame(canvas, payload, code);
-    const bar = h("span", { class: "usage" });
-    bar.style.width = `${100 * Math.sqrt(count / max)}%`;
-    return h("li", { class: count ? "code" : "code dead", title: label }, canvas, bar);
-  });
-  return [
-    h("p", {}, `${header.active} of ${header.counts.length} codes active, perplexity ${number(header.perplexity)}.`),
-    h("p", { class: "muted" }, `Counted over ${header.frames} replay frames with the tokenizer of epoch ${header.epoch}. Each image is the mean of the patches assigned to a code; bars show usage on a square-root scale; crosses mark dead codes.`),
-    h("ul", { class: "codes", "aria-label": "Codes" }, cells),
-  ];
+/** Frames above their reconstructions. */
+function pairs(sheet, image) {
+  const pair = (column) => h("li", {}, sheet.rows.map((_, row) => frameOf(sheet, image, column, row)));
+  return h("ol", { class: "pairs" }, sheet.columns.map((_, column) => pair(column)));
 }

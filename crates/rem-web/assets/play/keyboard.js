@@ -1,5 +1,7 @@
 // Keys to actions: directions and fire combine to the action names of the game.
 
+import { plainName } from "./actions.js";
+
 const DIRECTIONS = {
   arrowup: "up", arrowdown: "down", arrowleft: "left", arrowright: "right",
   w: "up", s: "down", a: "left", d: "right", " ": "fire",
@@ -30,7 +32,7 @@ export class HeldKeys {
   action() {
     const held = ["up", "down", "right", "left", "fire"].filter((direction) => this.down.has(direction));
     const names = [held.join(""), ...held].filter(Boolean);
-    const plain = this.actions.map((name) => name.replaceAll(/[^a-z]/g, ""));
+    const plain = this.actions.map(plainName);
     const found = names.map((name) => plain.indexOf(name)).find((action) => action >= 0);
     return found ?? 0;
   }

@@ -4,7 +4,7 @@ import { h } from "../lib/dom.js";
 import { number } from "../lib/format.js";
 
 export function startForm(episodes, onStart) {
-  const source = h("select", { "aria-label": "Start from", onchange: () => update() },
+  const source = h("select", { "aria-label": "Start from", onchange: () => change() },
     h("option", { value: "reset" }, "reset"),
     episodes.length ? h("option", { value: "episode" }, "replay episode") : null);
   const field = (value) => h("input", { type: "number", min: 0, value, oninput: () => update() });
@@ -12,6 +12,13 @@ export function startForm(episodes, onStart) {
   const episodeField = h("label", { class: "field", hidden: true }, "Episode", episode);
   const seedOrStepLabel = h("span", {}, "Seed");
   const description = h("p", { class: "muted", role: "status" });
+
+  /** The seed and the step share a field. */
+  let other = 0;
+  function change() {
+    [other, seedOrStep.value] = [seedOrStep.value, other];
+    update();
+  }
 
   function update() {
     const reset = source.value === "reset";
@@ -38,8 +45,13 @@ export function startForm(episodes, onStart) {
   return {
     element,
     selectReset() {
+      if (source.value === "reset") return;
       source.value = "reset";
-      update();
+      change();
+    },
+    /** The next start is a reset with another seed. A replay episode starts as before. */
+    nextSeed() {
+      if (source.value === "reset") seedOrStep.value = Number(seedOrStep.value) + 1;
     },
     value: () => (source.value === "reset"
       ? { reset: { seed: Number(seedOrStep.value) } } : { episode: { number: Number(episode.value), step: Number(seedOrStep.value) } }),

@@ -5,11 +5,22 @@ import { h, notice, slider } from "../lib/dom.js";
 import { number, percent, signed, words } from "../lib/format.js";
 import { drawFrame, frameCanvas } from "../lib/frames.js";
 import { policyBars } from "../lib/meter.js";
+import { keyOf } from "../play/actions.js";
+import { branchTree } from "../play/branch_tree.js";
 import { Connection } from "../play/connection.js";
+import { episodeTally } from "../play/episode_tally.js";
 import { HeldKeys } from "../play/keyboard.js";
 import { startForm } from "../play/start_form.js";
 import { Timeline } from "../play/timeline.js";
 import { tokenLens } from "../play/token_lens.js";
+
+/** How long the end of an episode is shown before the next one starts, while running. */
+const END_MS = 1000;
+
+const INTRO = {
+  dream: "You act inside the world model: it imagines every frame from the frames before and your action. Each key or button press is one step; Run plays on.",
+  real: "You act in the real game. Each key or button press is one step; Run plays on.",
+};
 
 export async function playView(run) {
   const details = await getJson(runPath(run));
@@ -35,6 +46,8 @@ class PlaySession {
     this.timeline = new Timeline();
     this.settings = { world: "dream", player: "human", temperature: 1, fps: 8 };
     this.running = false;
+    /** Whether the last step ended an episode: the next action starts another one. */
+    this.ended = false;
     this.loops = 0;
     this.usesPointer = false;
     this.pending = 0;
@@ -65,7 +78,9 @@ class PlaySession {
     this.value = h("p", { class: "muted" });
     this.policy = h("ul", { class: "policy", "aria-label": "Policy" });
     this.predictions = h("dl", { class: "facts" });
-    this.branches = h("ul", { class: "branches", "aria-label": "Branches" });
+    this.branches = branchTree({ goto: (id) => this.goto(id), selectBranch: (tip) => this.selectBranch(tip) });
+    this.tally = episodeTally();
+    this.intro = h("p", { class: "muted intro" });
     this.runButton = this.button("▶ Run", "P", () => this.toggle());
     this.recordButton = this.button("● Record", "R", () => this.record());
     this.stepSlider = slider({
@@ -84,11 +99,12 @@ class PlaySession {
     const releaseFocus = (event) => this.usesPointer && event.target.closest("button, input[type=radio]")?.blur();
     this.element = h("section", { class: "play", onclick: releaseFocus },
       h("h1", {}, `Play ${this.details.game ?? this.run}`),
+      this.intro,
       this.errors,
       h("div", { class: "stage" },
         h("div", { class: "left" },
           h("div", { class: "layers big" }, this.canvas, this.lens.overlay),
-          this.status, this.memory,
+          this.status, this.tally.element, this.memory,
           h("div", { class: "row transport" },
             this.button("◀ Back", "B", () => this.back()), this.runButton, this.button("Step ▶", "N", () => this.stepOnce())),
           this.stepSlider.element,
@@ -96,11 +112,11 @@ class PlaySession {
         h("div", { class: "right" },
           this.choices(), this.startForm.element,
           h("details", { open: true }, h("summary", {}, "Policy and value"), this.value, this.policy, this.predictions),
+          h("details", { open: true }, h("summary", {}, "Branches"),
+            h("p", { class: "muted" }, "Go back and take another action to branch off. All branches of an episode are kept; squares are ends."), this.branches.element),
           h("details", { open: true }, h("summary", {}, "Tokens"), this.lens.element),
           h("details", { open: true }, h("summary", {}, "Dream"), temperature.element, speed.element,
             h("div", { class: "row" }, this.button("Reset memory", "F", () => this.dream()))),
-          h("details", { open: true }, h("summary", {}, "Branches"),
-            h("p", { class: "muted" }, "Go back and take another action to branch off. All branches are kept."), this.branches),
           h("details", { open: true }, h("summary", {}, "Recording"),
             h("div", { class: "row" }, this.recordButton,
               this.button("Save GIF", "G", () => this.save("gif")), this.button("Save episode", "E", () => this.save("npz"))),
@@ -151,13 +167,13 @@ class PlaySession {
       onpointerdown: (event) => {
         event.target.setPointerCapture(event.pointerId);
         this.padAction = action;
-        if (!this.running) this.stepOnce(action);
+        if (!this.running) this.act(action);
       },
       onpointerup: () => (this.padAction = null),
       onpointercancel: () => (this.padAction = null),
       // Keyboard only: pointers are handled above.
-      onclick: (event) => event.detail === 0 && this.stepOnce(action),
-    }, words(name));
+      onclick: (event) => event.detail === 0 && this.act(action),
+    }, words(name), keyOf(name) ? h("kbd", {}, keyOf(name)) : null);
   }
 
   keyDown(event) {
@@ -182,7 +198,8 @@ class PlaySession {
     } else if (this.heldKeys.press(event.key)) {
       event.preventDefault();
       // While paused, a key takes one step. Key repeat waits for the response.
-      if (!this.running && !(event.repeat && this.pending)) this.stepOnce(this.heldKeys.action());
+      if (this.running || (event.repeat && (this.pending || this.ended))) return;
+      this.act(this.heldKeys.action());
     }
   }
 
@@ -201,7 +218,11 @@ class PlaySession {
     try {
       const response = await this.connection.send(command);
       this.errors.replaceChildren();
-      if (response.header.type === "state") this.show(response);
+      if (response.header.type === "state") {
+        this.ended = command.type === "step" && response.header.over;
+        this.show(response);
+        if (this.ended) this.tally.add(this.timeline, response.header);
+      }
       return response;
     } catch (error) {
       this.pause();
@@ -222,8 +243,21 @@ class PlaySession {
     return this.send({ type: "start", from, world: this.settings.world });
   }
 
+  /** Starts another episode: of the environment, with the next seed. */
+  nextEpisode() {
+    this.startForm.nextSeed();
+    return this.send({ type: "start", from: this.startForm.value(), world: this.settings.world });
+  }
+
+  /** Takes a step, or starts another episode after an end. */
+  act(action) {
+    this.pause();
+    return this.ended ? this.nextEpisode() : this.step(action);
+  }
+
   setWorld(world) {
     this.settings.world = world;
+    this.intro.textContent = INTRO[world];
     for (const input of this.element.querySelectorAll("input[name=world]")) input.checked = input.value === world;
   }
 
@@ -232,10 +266,10 @@ class PlaySession {
     return this.send({ type: "dream" });
   }
 
-  /** Pauses and takes one step, with `action` or with that of the player. */
-  stepOnce(action) {
+  /** Pauses and takes one step of the player. A dream continues after a predicted end. */
+  stepOnce() {
     this.pause();
-    return this.step(action);
+    return this.ended && this.timeline.current.world === "real" ? this.nextEpisode() : this.step();
   }
 
   step(action) {
@@ -268,9 +302,11 @@ class PlaySession {
     let next = performance.now();
     while (this.running && loop === this.loops) {
       next = Math.max(next + 1000 / this.settings.fps, performance.now());
-      const response = await this.step();
+      const response = await (this.ended ? this.nextEpisode() : this.step());
       if (loop !== this.loops) return;
-      if (!response || response.header.over) this.pause();
+      // Another episode would drop a recording.
+      if (!response || (this.ended && this.recordFrom !== null)) this.pause();
+      if (this.ended) next = Math.max(next, performance.now() + END_MS);
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, next - performance.now())));
     }
   }
@@ -319,28 +355,13 @@ class PlaySession {
     const action = node.action === null ? "" : ` · ${words(this.actions[node.action] ?? "")}`;
     this.status.replaceChildren(
       h("strong", {}, world), ` · step ${node.step}${action} · reward ${signed(node.reward)} · return ${number(node.return)}`,
-      node.over ? h("strong", { class: "over" }, node.world === "dream" ? " · predicted end" : " · episode over") : "");
+      node.over ? h("strong", { class: "over" }, node.world === "dream" ? " · predicted end" : " · episode over") : "",
+      this.ended && !this.running ? " · the next action starts another episode" : "");
     this.showMemory(node);
     this.showPredictions(node);
     this.stepSlider.set(this.timeline.indexOf(node), { max: this.timeline.branch.length - 1 });
-    this.showBranches();
+    this.branches.show(this.timeline, this.actions);
     this.lens.show(node);
-  }
-
-  /** Buttons are updated in place, so that no click is lost. */
-  showBranches() {
-    const { tips, branch } = this.timeline;
-    const list = this.branches;
-    while (list.childElementCount > tips.length) list.lastChild.remove();
-    while (list.childElementCount < tips.length) {
-      const i = list.childElementCount;
-      list.append(h("li", {}, h("button", { type: "button", onclick: () => this.selectBranch(this.timeline.tips[i]) })));
-    }
-    tips.forEach((tip, i) => {
-      const button = list.children[i].firstChild;
-      button.setAttribute("aria-pressed", String(tip.id === branch.at(-1).id));
-      button.textContent = `${i + 1}: ${tip.world}, ${tip.step} steps, return ${number(tip.return)}`;
-    });
   }
 
   selectBranch(tip) {
@@ -374,7 +395,7 @@ class PlaySession {
 }
 
 function keysHelp() {
-  const keys = [["Arrows, WASD, Space", "act; one step while paused"], ["P", "run or pause"], ["N", "one step"], ["B", "one step back"],
+  const keys = [["Arrows, WASD, Space", "act; one step while paused; another episode after an end"], ["P", "run or pause"], ["N", "one step"], ["B", "one step back"],
     ["F", "start a dream here, or reset its memory"], ["I", "inspect tokens with the arrow keys"], ["R", "start or stop recording"], ["G E", "save GIF, episode"]];
   return h("details", {}, h("summary", {}, "Keyboard shortcuts"), h("dl", { class: "facts" }, keys.map(([key, effect]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, effect)])));
 }

@@ -57,12 +57,16 @@ impl From<EpisodeInfo> for EpisodeSummary {
             epoch: info.epoch,
             steps: info.steps,
             total_reward: info.total_reward,
-            outcome: match info.outcome {
-                Outcome::Running => "running",
-                Outcome::Terminated => "terminated",
-                Outcome::Truncated => "truncated",
-            },
+            outcome: outcome_name(info.outcome),
         }
+    }
+}
+
+pub(super) fn outcome_name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Running => "running",
+        Outcome::Terminated => "terminated",
+        Outcome::Truncated => "truncated",
     }
 }
 

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use crate::data::replay::{outcome_from_byte, outcome_to_byte};
 use crate::env::Outcome;
-use crate::media::{self, Canvas};
+use crate::media::{self, Canvas, CaptionedFrame};
 pub use error::EpisodeError;
 use npz::{Npy, Npz};
 use rem_run::files::write_atomic;
@@ -51,7 +51,7 @@ impl Episode {
 
     /// The return, undiscounted.
     pub fn total_reward(&self) -> f32 {
-        self.rewards.iter().sum()
+        media::return_of(&self.rewards)
     }
 
     /// The outcome of the last action.
@@ -65,12 +65,33 @@ impl Episode {
         Some(self.action_names.get(action).map_or("?", String::as_str))
     }
 
-    /// The caption of a frame: step, return so far, action, and whether the frame is imagined.
+    /// The caption of a frame: step, return so far, the action taken or how the episode ended, and whether the frame is
+    /// imagined.
     fn caption(&self, step: usize) -> String {
-        let total: f32 = self.rewards[..step.min(self.steps())].iter().sum();
-        let imagined = if self.imagined[step] { "  dream" } else { "" };
-        let action = self.action_name(step).unwrap_or("");
+        let total = media::return_of(&self.rewards[..step.min(self.steps())]);
+        let imagined = match self.imagined.get(step) {
+            Some(true) => "  dream",
+            _ => "",
+        };
+        let action = self.action_name(step);
+        let action = action.unwrap_or_else(|| match self.outcome() {
+            Outcome::Running => "",
+            Outcome::Terminated => "terminated",
+            Outcome::Truncated => "truncated",
+        });
         format!("step {step}  return {total}  {action}{imagined}")
+    }
+
+    /// All frames with their captions. An episode of the replay lacks the frame after its end, but not its last reward.
+    fn captioned(&self) -> Vec<CaptionedFrame<'_>> {
+        let over = self.outcome() != Outcome::Running;
+        let end = (over && self.frames.len() == self.steps()).then_some(None);
+        let frames = self.frames.iter().map(|frame| Some(&frame[..]));
+        let captioned = |(step, frame)| CaptionedFrame {
+            frame,
+            caption: self.caption(step),
+        };
+        frames.chain(end).enumerate().map(captioned).collect()
     }
 
     /// The last `frames` frames.
@@ -93,13 +114,12 @@ impl Episode {
     /// # Errors
     /// If the episode has no frames.
     pub fn gif(&self, frame_ms: u32) -> std::io::Result<Vec<u8>> {
-        let frames = media::episode_frames(self.size, &self.frames, |step| self.caption(step));
-        media::gif(frames, frame_ms)
+        media::gif(media::episode_frames(self.size, self.captioned()), frame_ms)
     }
 
     /// All frames in one image, `columns` per row, each with its caption.
     pub fn strip(&self, columns: usize) -> Canvas {
-        media::episode_strip(self.size, &self.frames, |step| self.caption(step), columns)
+        media::episode_strip(self.size, &self.captioned(), columns)
     }
 
     /// The episode as the bytes of an `.npz` file.
@@ -224,7 +244,8 @@ mod tests {
         assert_eq!((read.steps(), read.total_reward()), (2, -1.5));
         assert_eq!(read.action_name(1), Some("right"));
         assert_eq!(read.action_name(2), None);
-        assert_eq!(read.caption(2), "step 2  return -1.5    dream");
+        assert_eq!(read.caption(0), "step 0  return 0  left");
+        assert_eq!(read.caption(2), "step 2  return -1.5  terminated  dream");
     }
 
     #[test]
@@ -250,6 +271,23 @@ mod tests {
         let end = episode().last(2);
         assert_eq!((end.frames.len(), end.actions.as_slice()), (2, &[2][..]));
         assert_eq!(episode().last(9), episode());
+    }
+
+    #[test]
+    fn a_replay_episode_ends_with_a_panel_that_has_its_last_reward() {
+        let mut replayed = episode();
+        replayed.frames.pop();
+        replayed.imagined.pop();
+        let captions = |episode: &Episode| -> Vec<(bool, String)> {
+            let captioned = episode.captioned().into_iter();
+            captioned.map(|c| (c.frame.is_some(), c.caption)).collect()
+        };
+        let end = (false, "step 2  return -1.5  terminated".to_owned());
+        assert_eq!(captions(&replayed).last(), Some(&end));
+        assert_eq!(captions(&replayed).len(), 3);
+        assert!(captions(&episode()).iter().all(|(has_frame, _)| *has_frame));
+        *replayed.outcomes.last_mut().unwrap() = Outcome::Running;
+        assert_eq!(captions(&replayed).len(), 2);
     }
 
     #[test]

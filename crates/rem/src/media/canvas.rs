@@ -4,8 +4,9 @@ use std::io;
 use std::path::Path;
 
 use rem_run::files::{failed, write_atomic};
+use serde::Serialize;
 
-use super::font;
+use super::{BACKGROUND, FAINT, NO_FRAME, OUTLINE, font};
 
 /// Red, green, blue.
 pub(super) type Color = [u8; 3];
@@ -22,13 +23,29 @@ pub struct Canvas {
     pub height: usize,
     /// `width * height * 3` bytes, row by row from the top.
     pub rgb: Vec<u8>,
+    /// What the image shows, as JSON: stored in its PNG file.
+    description: Option<String>,
 }
+
+/// The keyword of the PNG text chunk with the description.
+const DESCRIPTION: &str = "rem-sheet";
 
 impl Canvas {
     /// An image of one color.
     pub(super) fn new(width: usize, height: usize, color: Color) -> Self {
         let rgb = color.repeat(width * height);
-        Self { width, height, rgb }
+        Self {
+            width,
+            height,
+            rgb,
+            description: None,
+        }
+    }
+
+    /// Sets the description that the PNG file holds.
+    pub(super) fn describe(&mut self, description: &impl Serialize) {
+        let json = serde_json::to_string(description).expect("descriptions serialize to JSON");
+        self.description = Some(json);
     }
 
     /// Fills a rectangle, clipped to the image.
@@ -52,6 +69,27 @@ impl Canvas {
         for (i, pixel) in frame.as_chunks::<3>().0.iter().enumerate() {
             let (row, column) = (i / size, i % size);
             self.fill(x + column * scale, y + row * scale, scale, scale, *pixel);
+        }
+    }
+
+    /// Draws a frame as [`Self::blit`] does, with an outline around it, or a panel that says that there is none.
+    pub(super) fn framed(
+        &mut self,
+        frame: Option<&[u8]>,
+        size: usize,
+        x: usize,
+        y: usize,
+        scale: usize,
+    ) {
+        let side = size * scale;
+        self.fill(x - 1, y - 1, side + 2, side + 2, OUTLINE);
+        match frame {
+            Some(frame) => self.blit(frame, size, x, y, scale),
+            None => {
+                self.fill(x, y, side, side, BACKGROUND);
+                let left = x + side.saturating_sub(text_width(NO_FRAME)) / 2;
+                self.text(left, y + (side - TEXT_HEIGHT) / 2, NO_FRAME, FAINT);
+            }
         }
     }
 
@@ -95,6 +133,9 @@ impl Canvas {
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, self.width as u32, self.height as u32);
         encoder.set_color(png::ColorType::Rgb);
+        if let Some(description) = &self.description {
+            encoder.add_itxt_chunk(DESCRIPTION.into(), description.clone())?;
+        }
         encoder.write_header()?.write_image_data(&self.rgb)?;
         Ok(bytes)
     }

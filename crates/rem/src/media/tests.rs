@@ -22,6 +22,15 @@ fn count(canvas: &Canvas, color: Color) -> usize {
     pixels.iter().filter(|pixel| **pixel == color).count()
 }
 
+fn captioned(frames: &[Vec<u8>]) -> Vec<CaptionedFrame<'_>> {
+    let captioned = |(i, frame)| CaptionedFrame {
+        frame: Some(frame),
+        caption: format!("step {i}"),
+    };
+    let frames = frames.iter().map(|frame| &frame[..]);
+    frames.enumerate().map(captioned).collect()
+}
+
 fn read_gif(path: &Path) -> Vec<(RgbImage, u32)> {
     let decoder = GifDecoder::new(BufReader::new(File::open(path).unwrap())).unwrap();
     let frames = decoder.into_frames().collect_frames().unwrap();
@@ -63,8 +72,8 @@ fn a_png_decodes_to_the_same_pixels() {
 fn a_gif_of_at_most_256_colors_is_exact() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("episode.gif");
-    let frames: Vec<Vec<u8>> = (0..5).map(|seed| frame(15, seed)).collect(); // 225 colors + background + text
-    let canvases: Vec<_> = episode_frames(15, &frames, |i| format!("step {i}")).collect();
+    let frames: Vec<Vec<u8>> = (0..5).map(|seed| frame(15, seed)).collect(); // 225 colors + background + outline + text
+    let canvases: Vec<_> = episode_frames(15, captioned(&frames)).collect();
     save_gif(&path, &canvases, 70).unwrap();
     let read = read_gif(&path);
     assert_eq!(read.len(), 5);
@@ -85,7 +94,7 @@ fn a_gif_of_more_colors_is_close_to_the_original() {
         .flat_map(|i| [(i / 64 * 2) as u8, (i % 64 * 2) as u8, 80])
         .collect(); // 4096 colors
     let frames = [gradient];
-    let mut canvases = episode_frames(64, &frames, |_| "step 0".to_owned());
+    let mut canvases = episode_frames(64, captioned(&frames));
     let canvas = canvases.next().unwrap();
     save_gif(&path, [&canvas], 100).unwrap();
     let read = read_gif(&path).remove(0).0.into_raw();
@@ -120,8 +129,8 @@ fn reconstructions_are_below_their_frames() {
 #[test]
 fn reality_is_left_of_and_above_the_dream() {
     let step = FramePair {
-        dream: vec![0, 0, 200],
-        reality: vec![200, 0, 0],
+        dream: Some(vec![0, 0, 200]),
+        reality: Some(vec![200, 0, 0]),
         caption: "step 4  action right  reward +1.0 / +0.9".to_owned(),
     };
     let recording: Vec<_> = dream_next_to_reality(1, std::slice::from_ref(&step)).collect();
@@ -137,6 +146,59 @@ fn reality_is_left_of_and_above_the_dream() {
     let x = strip.width - MARGIN - 1;
     assert_eq!(pixel(&strip, x, MARGIN), [200, 0, 0]);
     assert_eq!(pixel(&strip, x, MARGIN + 112 + GAP), [0, 0, 200]);
+}
+
+/// The text chunk of a PNG file that describes it.
+fn description(png_file: &[u8]) -> serde_json::Value {
+    let reader = png::Decoder::new(std::io::Cursor::new(png_file))
+        .read_info()
+        .unwrap();
+    let texts = &reader.info().utf8_text;
+    let text = texts
+        .iter()
+        .find(|text| text.keyword == "rem-sheet")
+        .unwrap();
+    serde_json::from_str(&text.get_text().unwrap()).unwrap()
+}
+
+#[test]
+fn a_sheet_describes_where_its_frames_are_and_what_they_show() {
+    let (real, imagined) = (frame(4, 1), frame(4, 2));
+    let step = |dream: Option<&Vec<u8>>, caption: &str| FramePair {
+        dream: dream.cloned(),
+        reality: Some(real.clone()),
+        caption: caption.to_owned(),
+    };
+    let steps = [
+        step(Some(&imagined), "step 0  context"),
+        step(None, "step 1  left  reward +1/+1  real: terminated"),
+    ];
+    let canvas = dream_strip(4, &steps, 8);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("dream.png");
+    canvas.save_png(&path).unwrap();
+    let described = description(&std::fs::read(path).unwrap());
+    assert_eq!(described["rows"], serde_json::json!(["reality", "dream"]));
+    let columns = described["columns"].as_array().unwrap();
+    let caption = ["step 1", "left", "reward +1/+1", "real: terminated"];
+    assert_eq!(columns[1]["caption"], serde_json::json!(caption));
+    assert!(columns[1]["frames"][1].is_null());
+    // The frames can be cut out of the image.
+    let scale = described["scale"].as_u64().unwrap() as usize;
+    for (row, frame) in [&real, &imagined].into_iter().enumerate() {
+        let corner = &columns[0]["frames"][row];
+        let [left, top] = [0, 1].map(|axis| corner[axis].as_u64().unwrap() as usize);
+        let cut = (0..16).flat_map(|i| pixel(&canvas, left + i % 4 * scale, top + i / 4 * scale));
+        assert_eq!(&cut.collect::<Vec<u8>>(), frame);
+    }
+}
+
+#[test]
+fn dark_frames_are_outlined() {
+    let dark = vec![0; 3];
+    let canvas = reconstruction_sheet(1, std::slice::from_ref(&dark), std::slice::from_ref(&dark));
+    // Two outlines of one pixel around frames of 96 pixels.
+    assert_eq!(count(&canvas, OUTLINE), 2 * 4 * 97);
 }
 
 #[test]

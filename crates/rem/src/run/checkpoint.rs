@@ -20,6 +20,8 @@ use rem_run::layout::{self, MANIFEST, TRAINING_STATE};
 use rem_run::{Score, write_json};
 
 const FORMAT: &str = "rem-checkpoint-1";
+/// Why an exported agent cannot be resumed.
+const WEIGHTS_ONLY: &str = "it is an exported agent, which has only weights and cannot continue";
 /// Number of checkpoints that a run keeps.
 pub(crate) const KEPT: usize = 2;
 
@@ -40,9 +42,16 @@ pub struct Manifest {
     pub(crate) logs: LogLengths,
     /// The scores so far.
     pub(crate) scores: Vec<Score>,
+    /// Whether the checkpoint is an exported agent: weights in bfloat16, without what only training needs.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) weights_only: bool,
     /// The files of the checkpoint, set by [`Checkpoint::write`].
     #[serde(default)]
     files: BTreeMap<String, FileInfo>,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Length and checksum of a file.
@@ -62,6 +71,7 @@ impl Manifest {
             replay: Vec::new(),
             logs: LogLengths::default(),
             scores: Vec::new(),
+            weights_only: false,
             files: BTreeMap::new(),
         }
     }
@@ -143,17 +153,18 @@ impl Checkpoint {
             std::fs::remove_dir_all(&temporary).map_err(Error::io(&temporary))?;
         }
         std::fs::create_dir_all(&temporary).map_err(Error::io(&temporary))?;
+        let serialize = match self.manifest.weights_only {
+            true => weights::to_bf16_safetensors,
+            false => weights::to_safetensors,
+        };
         let mut contents: Vec<(String, Vec<u8>)> = self
             .arrays
             .iter()
-            .map(|(name, arrays)| {
-                (
-                    format!("{name}.safetensors"),
-                    weights::to_safetensors(arrays),
-                )
-            })
+            .map(|(name, arrays)| (format!("{name}.safetensors"), serialize(arrays)))
             .collect();
-        contents.push(("environment.bin".into(), self.environment));
+        if !self.manifest.weights_only {
+            contents.push(("environment.bin".into(), self.environment));
+        }
         for (name, bytes) in &contents {
             let info = FileInfo {
                 bytes: bytes.len() as u64,
@@ -195,6 +206,14 @@ impl Checkpoint {
             });
         }
         read_checked(&path, configs, part).map_err(|reason| {
+            if reason == WEIGHTS_ONLY {
+                let hint = "use it with `rem play`, `rem watch` and `rem eval`, or start a new run";
+                return Error::Checkpoint {
+                    path: path.clone(),
+                    reason,
+                    hint: Some(hint.into()),
+                };
+            }
             let good = all
                 .iter()
                 .rev()
@@ -231,6 +250,9 @@ fn read_checked(
             manifest.format
         ));
     }
+    if manifest.weights_only && part == Part::All {
+        return Err(WEIGHTS_ONLY.into());
+    }
     if !configs.contains(&manifest.config_crc32) {
         return Err("it belongs to a run with another config".into());
     }
@@ -259,7 +281,10 @@ fn read_checked(
             None => environment = Some(bytes),
         }
     }
-    let environment = environment.ok_or("environment.bin is missing")?;
+    let environment = match environment {
+        None if manifest.weights_only => Vec::new(),
+        environment => environment.ok_or("environment.bin is missing")?,
+    };
     Ok(Checkpoint {
         manifest,
         arrays,

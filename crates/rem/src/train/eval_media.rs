@@ -1,6 +1,7 @@
 //! Images of an evaluation: reconstructions, an episode, and imagined next to real frames.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -10,8 +11,9 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::data::batch;
 use crate::data::replay::Replay;
-use crate::imagination::Dream;
-use crate::media::{self, FramePair};
+use crate::env::Outcome;
+use crate::imagination::{Dream, DreamStep};
+use crate::media::{self, CaptionedFrame, FramePair};
 use crate::model::agent::Player;
 use crate::model::world_model::WorldModel;
 use crate::train::evaluate::Recording;
@@ -92,13 +94,9 @@ impl EvalMedia<'_> {
         media::reconstruction_sheet(size, &frames, &reconstructions)
             .save_png(&path("reconstructions.png"))?;
 
-        let caption = |t: usize| {
-            let total: f32 = recording.rewards[..t].iter().sum();
-            format!("step {t}  return {total}")
-        };
         media::save_gif(
             &path("episode.gif"),
-            media::episode_frames(size, &recording.frames, caption),
+            media::episode_frames(size, episode_frames(recording)),
             FRAME_MS,
         )?;
 
@@ -111,20 +109,17 @@ impl EvalMedia<'_> {
         media::dream_strip(size, &steps, STRIP_COLUMNS).save_png(&path("dream.png"))
     }
 
-    /// Imagines along the recorded episode: the world model gets context observations, then only the recorded
-    /// actions. Starts in the middle of the episode, because little happens at its beginning.
+    /// Imagines along the recorded episode: the world model gets context observations, then only the recorded actions.
     fn dream(&self, recording: &Recording, rng: &mut impl Rng) -> Vec<FramePair> {
-        let length = (self.config.trajectory_steps()).min(recording.frames.len());
-        let from = (recording.frames.len() - length) / 2;
-        let (frames, rewards) = (&recording.frames[from..], &recording.rewards[from..]);
-        let context = self
-            .world_model
-            .context()
-            .min(recording.actions.len() - from);
-        let reality = frames[..length].iter().map(|f| &f[..]);
-        let tokens = self
-            .player
-            .tokenize(reality, self.config.env.frame_size, self.device);
+        let window = dream_window(recording, self.config.trajectory_steps());
+        let (from, length) = (window.start, window.len());
+        let frames = &recording.frames[window];
+        let context = self.world_model.context().min(length - 1).max(1);
+        let tokens = self.player.tokenize(
+            frames.iter().map(|f| &f[..]),
+            self.config.env.frame_size,
+            self.device,
+        );
         let [_, k] = tokens.dims();
         let actions: Vec<i64> = recording.actions[from..]
             .iter()
@@ -143,27 +138,119 @@ impl EvalMedia<'_> {
         let seen = batch::to_rgb(self.player.tokenizer.decode(tokens.narrow(0, 0, context)));
         let mut steps: Vec<FramePair> = (0..context)
             .map(|t| FramePair {
-                dream: seen[t].clone(),
-                reality: frames[t].clone(),
+                dream: Some(seen[t].clone()),
+                reality: Some(frames[t].clone()),
                 caption: format!("step {}  context", from + t),
             })
             .collect();
+        let mut over = false;
         for t in context..length {
-            let step = dream.step(ints(&actions[t - 1..t]), rng);
-            let (real, dreamt) = (rewards[t - 1], step.rewards[0]);
+            let imagined = (!over).then(|| dream.step(ints(&actions[t - 1..t]), rng));
+            over |= imagined.as_ref().is_some_and(|step| step.ends[0]);
+            let frame = || batch::to_rgb(self.player.tokenizer.decode(dream.tokens())).remove(0);
             steps.push(FramePair {
-                dream: batch::to_rgb(self.player.tokenizer.decode(dream.tokens())).remove(0),
-                reality: frames[t].clone(),
-                caption: format!(
-                    "step {}  {}  reward {real:+}/{dreamt:+}",
-                    from + t,
-                    self.actions[actions[t - 1] as usize]
-                ),
+                dream: (!over).then(frame),
+                reality: Some(frames[t].clone()),
+                caption: self.caption(recording, from + t, imagined.as_ref()),
             });
-            if step.ends[0] {
-                break; // the imagined episode has ended
-            }
         }
         steps
+    }
+
+    /// The transition to frame `t`: action, reward and end, as recorded and as imagined.
+    fn caption(&self, recording: &Recording, t: usize, imagined: Option<&DreamStep>) -> String {
+        let action = &self.actions[recording.actions[t - 1]];
+        let real = recording.rewards[t - 1];
+        let mut caption = format!("step {t}  {action}  reward {real:+}");
+        if let Some(step) = imagined {
+            caption += &format!("/{:+}", step.rewards[0]);
+        }
+        caption += match recording.outcomes[t - 1] {
+            Outcome::Running => "",
+            Outcome::Terminated => "  real: terminated",
+            Outcome::Truncated => "  real: truncated",
+        };
+        if imagined.is_some_and(|step| step.ends[0]) {
+            caption += "  dream: terminated";
+        }
+        caption
+    }
+}
+
+/// The frames to imagine along, `length` of them or the whole recording: those up to the last reward or end, so that the
+/// dream shows an outcome.
+fn dream_window(recording: &Recording, length: usize) -> Range<usize> {
+    let matters =
+        |i: &usize| recording.rewards[*i] != 0.0 || recording.outcomes[*i] != Outcome::Running;
+    let last_action = recording.actions.len() - 1;
+    let last = (0..=last_action).rev().find(matters).unwrap_or(last_action);
+    // The frame after that action.
+    let end = last + 2;
+    let length = length.max(2);
+    if end < length {
+        return 0..length.min(recording.frames.len());
+    }
+    end - length..end
+}
+
+/// The recorded frames with the return so far.
+fn episode_frames(recording: &Recording) -> Vec<CaptionedFrame<'_>> {
+    let frames = recording.frames.iter().enumerate();
+    let captioned = |(t, frame)| {
+        let total = media::return_of(&recording.rewards[..t]);
+        CaptionedFrame {
+            frame: Some(frame),
+            caption: format!("step {t}  return {total}"),
+        }
+    };
+    frames
+        .map(|(t, frame)| captioned((t, &frame[..])))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A recording with these rewards, whose last step has this outcome.
+    fn recording(rewards: &[f32], outcome: Outcome) -> Recording {
+        let steps = rewards.len();
+        let mut outcomes = vec![Outcome::Running; steps];
+        outcomes[steps - 1] = outcome;
+        Recording {
+            frames: (0..=steps).map(|i| vec![i as u8]).collect(),
+            actions: vec![0; steps],
+            rewards: rewards.to_vec(),
+            outcomes,
+        }
+    }
+
+    #[test]
+    fn the_dream_ends_with_the_last_reward_or_end() {
+        let window =
+            |rewards: &[f32], outcome, length| dream_window(&recording(rewards, outcome), length);
+        // The frame after the last action is the ninth.
+        assert_eq!(window(&[0.0; 8], Outcome::Terminated, 6), 3..9);
+        let reward = [0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0];
+        assert_eq!(window(&reward, Outcome::Running, 6), 1..7);
+        // An early reward, nothing at all, and an episode of one step.
+        let early = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0];
+        assert_eq!(window(&early, Outcome::Running, 4), 0..4);
+        assert_eq!(window(&[0.0; 5], Outcome::Running, 4), 2..6);
+        assert_eq!(window(&[1.0], Outcome::Terminated, 6), 0..2);
+        assert_eq!(window(&[0.0; 3], Outcome::Terminated, 1), 2..4);
+    }
+
+    #[test]
+    fn the_return_in_a_caption_is_never_minus_zero() {
+        let recording = recording(&[-1.0, 1.0], Outcome::Terminated);
+        let captions: Vec<String> = episode_frames(&recording)
+            .into_iter()
+            .map(|frame| frame.caption)
+            .collect();
+        assert_eq!(
+            captions,
+            ["step 0  return 0", "step 1  return -1", "step 2  return 0"]
+        );
     }
 }

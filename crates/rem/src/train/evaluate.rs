@@ -27,6 +27,24 @@ pub struct Recording {
     pub actions: Vec<usize>,
     /// The reward of each action.
     pub rewards: Vec<f32>,
+    /// The outcome of each action.
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Recording {
+    /// Adds a step and, if it is the last one to record, the frame after it.
+    fn push(&mut self, step: &TestStep, frame_after: &[u8]) {
+        if self.actions.len() == MAX_RECORDED_STEPS {
+            return;
+        }
+        self.frames.push(step.frame.clone());
+        self.actions.push(usize::from(step.action));
+        self.rewards.push(step.reward);
+        self.outcomes.push(step.outcome);
+        if step.outcome != Outcome::Running || self.actions.len() == MAX_RECORDED_STEPS {
+            self.frames.push(frame_after.to_vec());
+        }
+    }
 }
 
 /// The episodes of an evaluation.
@@ -167,11 +185,8 @@ fn play_step(
         .collect::<Result<_, _>>()?;
     let transform: RewardTransform = config.env.wrappers.rewards;
     for (episode, mut step) in running.iter().zip(steps) {
-        let recording = &mut out.recording;
-        if episode.index == 0 && recording.actions.len() < MAX_RECORDED_STEPS {
-            recording.frames.push(step.frame.clone());
-            recording.actions.push(usize::from(step.action));
-            recording.rewards.push(step.reward);
+        if episode.index == 0 {
+            out.recording.push(&step, &episode.frame);
         }
         // The world model predicts what the agent learns from; the score has the environment's rewards.
         step.reward = transform.apply(step.reward);
@@ -193,18 +208,50 @@ fn remove_finished(
     if left.len() == running.len() {
         return Some(state);
     }
-    running.retain_mut(|episode| {
+    running.retain(|episode| {
         if episode.over {
             out.returns[episode.index] = episode.total;
             out.lengths[episode.index] = episode.length;
-            if episode.index == 0 {
-                out.recording
-                    .frames
-                    .push(std::mem::take(&mut episode.frame));
-            }
         }
         !episode.over
     });
     let count = left.len();
     (count > 0).then(|| state.select(Tensor::from_data(TensorData::new(left, [count]), device)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_recorded_frame_follows_the_last_recorded_action() {
+        let step = |number: usize, outcome| TestStep {
+            frame: vec![number as u8],
+            action: 1,
+            reward: 0.5,
+            outcome,
+        };
+        let record = |steps: usize, outcome| {
+            let mut recording = Recording::default();
+            for number in 0..steps {
+                let outcome = match number + 1 == steps {
+                    true => outcome,
+                    false => Outcome::Running,
+                };
+                recording.push(&step(number, outcome), &[(number + 1) as u8]);
+            }
+            recording
+        };
+        let short = record(3, Outcome::Terminated);
+        assert_eq!(short.frames, [[0], [1], [2], [3]]);
+        assert_eq!(short.outcomes[2], Outcome::Terminated);
+        let long = record(MAX_RECORDED_STEPS + 9, Outcome::Terminated);
+        let (frames, actions) = (long.frames.len(), long.actions.len());
+        assert_eq!(
+            (frames, actions),
+            (MAX_RECORDED_STEPS + 1, MAX_RECORDED_STEPS)
+        );
+        assert_eq!(long.frames[frames - 1], [(MAX_RECORDED_STEPS % 256) as u8]);
+        assert_eq!(long.outcomes[actions - 1], Outcome::Running);
+    }
 }

@@ -76,6 +76,7 @@ pub fn protocol(
         preset: None,
         origin: None,
         segments: Vec::new(),
+        exported: None,
     })
 }
 
