@@ -40,7 +40,7 @@ fn every_step_is_reported_with_its_phase_and_in_order() {
                 assert_eq!(done, Some(steps), "{phase}");
                 finished.push(phase);
             }
-            Event::EpochDone { epoch, .. } if epoch == 3 => {
+            Event::EpochDone { epoch: 3, .. } => {
                 let expected = ["collect", "tokenizer", "world_model", "actor_critic"];
                 assert_eq!(finished, expected);
                 assert!(running.is_empty());
