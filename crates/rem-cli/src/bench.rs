@@ -1,5 +1,6 @@
 //! `rem bench`: times the training steps, with the output format of the PyTorch reference benchmark.
 
+mod against;
 mod compare;
 mod compare_figure;
 mod dreams;
@@ -21,14 +22,15 @@ mod workload;
 
 use std::path::PathBuf;
 
-use crate::print;
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use rand::SeedableRng;
 use rem::config::ConfigError;
 use serde::{Deserialize, Serialize};
 use sizes::{Batches, Scale, Setup, System};
 use workload::{Phase, Workload};
+
+use crate::print;
 
 /// Time the training steps
 ///
@@ -221,7 +223,7 @@ impl BenchArgs {
         if self.only.is_empty() && self.scale != Scale::Laptop {
             rows.retain(|(_, row)| *row != Row::Overlapped);
         }
-        let reference = self.against.as_ref().map(read_lines).transpose()?;
+        let reference = self.against.as_ref().map(against::read_lines).transpose()?;
         rem::device::of(&setup.config(System::Pop)?)?;
         let peak = self.print_header();
         let mut lines = Vec::new();
@@ -241,7 +243,7 @@ impl BenchArgs {
             }
         }
         if let Some(reference) = reference {
-            compare_with_reference(&lines, &reference);
+            against::compare(&lines, &reference);
         }
         Ok(())
     }
@@ -353,57 +355,6 @@ fn usage(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
 fn round(x: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
     (x * scale).round() / scale
-}
-
-fn read_lines(file: &PathBuf) -> Result<Vec<Line>> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read `{}`", file.display()))?;
-    let line = |(i, text): (usize, &str)| {
-        serde_json::from_str(text).with_context(|| format!("`{}` line {}", file.display(), i + 1))
-    };
-    let lines: Vec<Line> = (text.lines().enumerate())
-        .filter(|(_, text)| !text.trim().is_empty())
-        .map(line)
-        .collect::<Result<_>>()?;
-    if lines.is_empty() {
-        bail!("`{}` is empty", file.display());
-    }
-    Ok(lines)
-}
-
-/// Prints the speedup of each phase over the fastest reference line. A `*` marks lines of other batch sizes.
-fn compare_with_reference(ours: &[Line], theirs: &[Line]) {
-    print::message(format_args!(
-        "\n{:<22} {:>12} {:>12} {:>8}",
-        "phase", "ms/frame", "reference", "speedup"
-    ));
-    let mut differs = false;
-    for line in ours {
-        let same_phase = theirs.iter().filter(|t| t.phase == line.phase);
-        let fastest = same_phase.min_by(|a, b| a.ms_per_frame.total_cmp(&b.ms_per_frame));
-        let Some(reference) = fastest else {
-            print::message(format_args!(
-                "{:<22} {:>12.3} {:>12} {:>8}",
-                line.phase, line.ms_per_frame, "-", "-"
-            ));
-            continue;
-        };
-        let other_batch = (reference.batch, reference.frames) != (line.batch, line.frames);
-        differs |= other_batch;
-        print::message(format_args!(
-            "{:<22} {:>12.3} {:>12.3} {:>8.2}{}",
-            line.phase,
-            line.ms_per_frame,
-            reference.ms_per_frame,
-            reference.ms_per_frame / line.ms_per_frame,
-            if other_batch { " *" } else { "" }
-        ));
-    }
-    if differs {
-        print::message(
-            "* other batch sizes; `--batches reference` has those of the reference benchmark",
-        );
-    }
 }
 
 /// Peak resident memory of this process so far, where the system reports it.

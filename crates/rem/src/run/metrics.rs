@@ -77,6 +77,19 @@ impl Metrics {
         self.tensorboard.scalars(wall_time(), epoch, &tagged)
     }
 
+    /// The metrics and the duration of a phase: [`Self::scalars`] and [`Self::timing`].
+    pub(crate) fn phase(
+        &mut self,
+        epoch: u32,
+        phase: &str,
+        steps: usize,
+        seconds: f64,
+        values: &[(&str, f64)],
+    ) -> io::Result<()> {
+        self.scalars(epoch, phase, values)?;
+        self.timing(epoch, phase, seconds, steps)
+    }
+
     /// Writes a line `{"epoch":3,"phase":"note","text":"..."}` to `metrics.jsonl`, for readers of the scores.
     pub(crate) fn note(&mut self, epoch: u32, text: &str) -> io::Result<()> {
         let line = MetricsLine::note(epoch, text);

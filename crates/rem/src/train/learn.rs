@@ -164,10 +164,7 @@ impl Events<'_> {
         let (epoch, steps) = (epoch.number, phase.settings(epoch.config).steps_per_epoch);
         let (phase, seconds) = (phase.name(), elapsed.as_secs_f64());
         let values = &report.values[..];
-        metrics
-            .scalars(epoch, phase, values)
-            .and_then(|()| metrics.timing(epoch, phase, seconds, steps))
-            .map_err(Error::Logs)?;
+        (metrics.phase(epoch, phase, steps, seconds, values)).map_err(Error::Logs)?;
         self.send(Event::PhaseDone {
             epoch,
             phase,

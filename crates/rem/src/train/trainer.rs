@@ -194,10 +194,7 @@ impl Trainer {
         listener: Listener,
     ) -> Result<()> {
         let seconds = started.elapsed().as_secs_f64();
-        self.metrics
-            .scalars(epoch, phase, values)
-            .and_then(|()| self.metrics.timing(epoch, phase, seconds, steps))
-            .map_err(Error::Logs)?;
+        (self.metrics.phase(epoch, phase, steps, seconds, values)).map_err(Error::Logs)?;
         listener(Event::PhaseDone {
             epoch,
             phase,
