@@ -12,6 +12,7 @@
 //! | [`layout::CHECKPOINTS`], [`layout::REPLAY`] | weights, optimizer state and experience | `rem` |
 //! | [`layout::MEDIA`] | images and animations of evaluations | [`layout::media_name`] |
 //! | [`layout::TENSORBOARD`] | the logs as TensorBoard events | |
+//! | [`layout::LABELS`] | name, tags and notes that people gave the run | [`Labels`] |
 //! | [`layout::LOCK`] | the process that trains | [`Owner`] |
 //!
 //! [`metrics::METRICS`] lists every metric with its meaning. [`files`] replaces files atomically.
@@ -39,6 +40,7 @@
 mod error;
 pub mod files;
 mod json;
+mod labels;
 pub mod layout;
 mod log;
 pub mod metrics;
@@ -49,6 +51,7 @@ mod scores;
 
 pub use error::{Error, Result};
 pub use json::{read_json, write_json};
+pub use labels::Labels;
 pub use log::{MetricsLine, TimingLine, parse_lines};
 pub use owner::Owner;
 pub use phase::Phase;

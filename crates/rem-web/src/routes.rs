@@ -21,7 +21,8 @@ use crate::error::ApiError;
 use crate::guard::{self, Guard};
 use crate::inference::{AgentCache, InferenceAgent, codebook, dream, episode};
 use crate::run::{
-    Details, RunIndex, StudyStatus, Summary, SummaryCache, action_names, file_in, replay,
+    ConfigDifferences, Details, RunIndex, StudyStatus, Summary, SummaryCache, action_names,
+    file_in, replay,
 };
 use crate::{assets, events, play};
 
@@ -49,6 +50,7 @@ pub(crate) fn router(state: AppState, guard: Guard) -> Router {
         .route("/api/studies", get(list_studies))
         .route("/api/studies/{study}", get(study_status))
         .route("/api/events", get(stream_events))
+        .route("/api/differences", get(config_differences))
         .route("/api/runs/{run}", get(run_details))
         .route("/api/runs/{run}/media/{file}", get(media_file))
         .route("/api/runs/{run}/episodes", get(list_episodes))
@@ -113,28 +115,46 @@ async fn run_details(
 }
 
 #[derive(Deserialize)]
-struct EventsQuery {
+struct RunsQuery {
     /// A JSON array of names.
     runs: String,
 }
 
+impl RunsQuery {
+    /// The names and directories of the runs, each once.
+    async fn find(&self, state: &AppState) -> Result<Vec<(String, PathBuf)>, ApiError> {
+        let names: BTreeSet<String> = serde_json::from_str(&self.runs).map_err(|error| {
+            ApiError::BadRequest(format!("`runs` is not a JSON array of names: {error}"))
+        })?;
+        if names.len() > events::MAX_RUNS {
+            let max = events::MAX_RUNS;
+            return Err(ApiError::BadRequest(format!("more than {max} runs")));
+        }
+        let mut runs = Vec::new();
+        for name in names {
+            let dir = state.run_dir(&name).await?;
+            runs.push((name, dir));
+        }
+        Ok(runs)
+    }
+}
+
 async fn stream_events(
     State(state): State<AppState>,
-    Query(query): Query<EventsQuery>,
+    Query(query): Query<RunsQuery>,
 ) -> Result<Response, ApiError> {
-    let names: BTreeSet<String> = serde_json::from_str(&query.runs).map_err(|error| {
-        ApiError::BadRequest(format!("`runs` is not a JSON array of names: {error}"))
-    })?;
-    if names.len() > events::MAX_RUNS {
-        let max = events::MAX_RUNS;
-        return Err(ApiError::BadRequest(format!("more than {max} runs")));
-    }
-    let mut runs = Vec::new();
-    for name in names {
-        let dir = state.run_dir(&name).await?;
-        runs.push((name, dir));
-    }
+    let runs = query.find(&state).await?;
     events::stream(runs, state.streams)
+}
+
+async fn config_differences(
+    State(state): State<AppState>,
+    Query(query): Query<RunsQuery>,
+) -> Result<Json<ConfigDifferences>, ApiError> {
+    let runs = query.find(&state).await?;
+    Ok(Json(
+        blocking(move || Ok(ConfigDifferences::read(&runs))).await?,
+    ))
 }
 
 async fn media_file(
