@@ -1,5 +1,6 @@
-//! `labels.json`.
+//! `labels.json`: what the user says about a run.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -8,22 +9,25 @@ use crate::error::Result;
 use crate::json::{read_json, write_json};
 use crate::layout;
 
-/// What people call a run, and what they noted about it: `labels.json`. Training neither reads nor writes it.
+/// A name, tags and a note: `labels.json`, which training neither reads nor writes. A run without labels has no such file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Labels {
-    /// A name to show instead of that of the directory.
+    /// A name besides that of the directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Words to find and group runs by.
-    pub tags: Vec<String>,
-    /// Free text.
-    pub notes: String,
+    /// Words to filter by.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
+    /// Any text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
-const HINT: &str = "labels are only for people; correct this file or delete it";
+const HINT: &str = "`rem runs label` writes this file; mend it, or delete it";
 
 impl Labels {
-    /// The labels of the run in `dir`. Empty if it has none.
+    /// The labels of the run in `dir`; empty ones if it has no such file.
     ///
     /// # Errors
     ///
@@ -32,7 +36,7 @@ impl Labels {
         Ok(read_json(&dir.join(layout::LABELS), HINT)?.unwrap_or_default())
     }
 
-    /// Replaces `labels.json` in `dir`.
+    /// Replaces the labels of the run in `dir`.
     ///
     /// # Errors
     ///
@@ -47,29 +51,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_without_the_file_or_with_parts_of_it_has_empty_labels() {
+    fn labels_read_back_and_are_optional() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(Labels::read(dir.path()).unwrap(), Labels::default());
-        std::fs::write(dir.path().join("labels.json"), r#"{"tags": ["ablation"]}"#).unwrap();
-        let labels = Labels::read(dir.path()).unwrap();
-        assert_eq!(
-            (labels.name, &labels.tags[..]),
-            (None, &["ablation".to_owned()][..])
-        );
-        std::fs::write(dir.path().join("labels.json"), r#"{"tags": "ablation"}"#).unwrap();
-        let error = Labels::read(dir.path()).unwrap_err().to_string();
-        assert!(error.contains("`tags`: invalid type"), "{error}");
-    }
-
-    #[test]
-    fn written_labels_are_read_back() {
-        let dir = tempfile::tempdir().unwrap();
         let labels = Labels {
-            name: Some("longer horizon".into()),
-            tags: vec!["horizon".into(), "paper".into()],
-            notes: "compare with seed 2".into(),
+            name: Some("baseline".into()),
+            tags: ["paper", "old"].map(String::from).into(),
+            note: None,
         };
         labels.write(dir.path()).unwrap();
         assert_eq!(Labels::read(dir.path()).unwrap(), labels);
+        std::fs::write(dir.path().join(layout::LABELS), r#"{"tags": 3}"#).unwrap();
+        let error = Labels::read(dir.path()).unwrap_err();
+        assert!(error.to_string().contains("`tags`"), "{error}");
     }
 }

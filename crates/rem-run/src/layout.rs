@@ -12,7 +12,7 @@ pub const METRICS: &str = "metrics.jsonl";
 pub const TIMING: &str = "timing.jsonl";
 /// Returns of all evaluations.
 pub const SCORES: &str = "scores.json";
-/// The name, tags and notes that people gave the run. Training neither reads nor writes it.
+/// What the user says about the run: [`Labels`](crate::Labels). Training neither reads nor writes it.
 pub const LABELS: &str = "labels.json";
 /// The lock file of the process that trains. Holds an [`Owner`](crate::Owner) while it does.
 pub const LOCK: &str = ".lock";

@@ -12,7 +12,7 @@
 //! | [`layout::CHECKPOINTS`], [`layout::REPLAY`] | weights, optimizer state and experience | `rem` |
 //! | [`layout::MEDIA`] | images and animations of evaluations | [`layout::media_name`] |
 //! | [`layout::TENSORBOARD`] | the logs as TensorBoard events | |
-//! | [`layout::LABELS`] | name, tags and notes that people gave the run | [`Labels`] |
+//! | [`layout::LABELS`] | a name, tags and a note, from the user | [`Labels`] |
 //! | [`layout::LOCK`] | the process that trains | [`Owner`] |
 //!
 //! [`metrics::METRICS`] lists every metric with its meaning. [`files`] replaces files atomically.

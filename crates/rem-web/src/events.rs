@@ -13,11 +13,11 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use rem::run::Progress;
 use rem_run::{TimingLine, layout};
-use serde_json::{Value, json};
+use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::ApiError;
-use crate::run::{self, Columns, LogTail, NewLines, Summary, SummaryReader};
+use crate::run::{self, Columns, LogTail, NewLines, Note, Summary, SummaryReader};
 
 /// Time between two polls of the files of the runs.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -93,13 +93,45 @@ impl StreamState {
     }
 }
 
+/// An event of the stream.
+#[derive(Serialize)]
+struct RunEvent<'a> {
+    run: &'a str,
+    #[serde(flatten)]
+    update: Update,
+}
+
+/// What has changed in a run.
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Update {
+    Metrics {
+        /// The log was truncated: these lines replace all earlier ones.
+        reset: bool,
+        columns: Columns,
+        notes: Vec<Note>,
+    },
+    Timing {
+        reset: bool,
+        columns: Columns,
+    },
+    Progress {
+        progress: Progress,
+    },
+    Summary {
+        summary: Summary,
+        /// The number of media files.
+        media: usize,
+    },
+}
+
 /// The events of the first run with any, in turn. One run at a time, so that a stream of many runs holds little in memory.
 fn poll_until_changed(runs: &mut [WatchedRun], next: &mut usize) -> Vec<String> {
     for _ in 0..runs.len() {
         let events = runs[*next].poll();
         *next = (*next + 1) % runs.len();
         if !events.is_empty() {
-            return events.iter().map(Value::to_string).collect();
+            return events;
         }
     }
     Vec::new()
@@ -134,31 +166,38 @@ impl WatchedRun {
         }
     }
 
-    /// Events since the last poll. A file that cannot be read is tried again at the next poll.
-    fn poll(&mut self) -> Vec<Value> {
-        let mut events = Vec::new();
-        if let Ok(metrics) = self.metrics.poll()
-            && !metrics.is_empty()
+    /// Events since the last poll, as JSON. A file that cannot be read is tried again at the next poll.
+    fn poll(&mut self) -> Vec<String> {
+        let mut updates = Vec::new();
+        if let Ok(NewLines { reset, lines }) = self.metrics.poll()
+            && (reset || !lines.is_empty())
         {
-            let (columns, notes) = Columns::of_metrics(metrics.lines);
-            events.push(json!({
-                "run": self.name, "type": "metrics", "reset": metrics.reset, "columns": columns, "notes": notes,
-            }));
+            let (columns, notes) = Columns::of_metrics(lines);
+            updates.push(Update::Metrics {
+                reset,
+                columns,
+                notes,
+            });
         }
         if let Ok(timing) = self.timing.poll()
             && !timing.is_empty()
         {
-            let columns = Columns::of_timing(&timing.lines);
-            events.push(json!({
-                "run": self.name, "type": "timing", "reset": timing.reset, "columns": columns,
-            }));
-            events.extend(self.progress(timing));
+            updates.push(Update::Timing {
+                reset: timing.reset,
+                columns: Columns::of_timing(&timing.lines),
+            });
+            updates.extend(self.progress(timing));
         }
-        events.extend(self.changed_summary());
+        updates.extend(self.changed_summary());
+        let run = &self.name;
+        let json = |update| serde_json::to_string(&RunEvent { run, update });
+        let events = updates.into_iter().map(json);
         events
+            .collect::<Result<_, _>>()
+            .expect("updates are valid JSON")
     }
 
-    fn progress(&mut self, new: NewLines<TimingLine>) -> Option<Value> {
+    fn progress(&mut self, new: NewLines<TimingLine>) -> Option<Update> {
         let timings = self.timings.as_mut()?;
         if new.reset {
             timings.clear();
@@ -166,10 +205,10 @@ impl WatchedRun {
         timings.extend(new.lines);
         let config = run::config(&self.dir).ok()?;
         let progress = Progress::new(&config, timings);
-        Some(json!({"run": self.name, "type": "progress", "progress": progress}))
+        Some(Update::Progress { progress })
     }
 
-    fn changed_summary(&mut self) -> Option<Value> {
+    fn changed_summary(&mut self) -> Option<Update> {
         let summary = self.summary.read(&self.name, &self.dir);
         let media = self.count_media();
         // `idle_seconds` always changes.
@@ -182,7 +221,7 @@ impl WatchedRun {
             return None;
         }
         self.sent = current;
-        Some(json!({"run": self.name, "type": "summary", "summary": summary, "media": media}))
+        Some(Update::Summary { summary, media })
     }
 
     fn count_media(&mut self) -> usize {
@@ -201,7 +240,15 @@ impl WatchedRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
     use std::fs;
+
+    fn poll(run: &mut WatchedRun) -> Vec<Value> {
+        let events = run.poll();
+        (events.iter())
+            .map(|event| serde_json::from_str(event).unwrap())
+            .collect()
+    }
 
     #[test]
     fn a_poll_returns_only_changes() {
@@ -219,7 +266,7 @@ mod tests {
                 .map(|event| event["type"].as_str().unwrap().to_owned())
                 .collect()
         };
-        let first = run.poll();
+        let first = poll(&mut run);
         assert_eq!(first[0]["columns"]["collect"]["epoch"], json!([1]));
         assert_eq!(first[0]["columns"].as_object().unwrap().len(), 1);
         assert_eq!(types(first), ["metrics", "summary"]);
@@ -228,11 +275,14 @@ mod tests {
         fs::write(dir.join("config.toml"), config.to_toml()).unwrap();
         let line = "{\"epoch\":1,\"phase\":\"collect\",\"seconds\":2.0,\"steps\":1,\"steps_per_second\":0.5}\n";
         fs::write(dir.join("timing.jsonl"), line).unwrap();
-        assert_eq!(types(run.poll()), ["timing", "progress", "summary"]);
+        assert_eq!(types(poll(&mut run)), ["timing", "progress", "summary"]);
         assert!(run.poll().is_empty());
         // Among other runs, it needs no time left.
         let mut one_of_many = WatchedRun::new("run".into(), dir, false);
-        assert_eq!(types(one_of_many.poll()), ["metrics", "timing", "summary"]);
+        assert_eq!(
+            types(poll(&mut one_of_many)),
+            ["metrics", "timing", "summary"]
+        );
     }
 
     #[test]

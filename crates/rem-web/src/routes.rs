@@ -12,6 +12,7 @@ use axum::routing::get;
 use axum::{Json, Router, middleware};
 use rem::data::replay::archive::Archive;
 use rem_run::layout;
+use rem_run::metrics::{METRICS, Metric};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -49,6 +50,7 @@ pub(crate) fn router(state: AppState, guard: Guard) -> Router {
         .route("/api/runs", get(list_runs))
         .route("/api/studies", get(list_studies))
         .route("/api/studies/{study}", get(study_status))
+        .route("/api/metrics", get(list_metrics))
         .route("/api/events", get(stream_events))
         .route("/api/differences", get(config_differences))
         .route("/api/runs/{run}", get(run_details))
@@ -87,6 +89,16 @@ async fn blocking<T: Send + 'static>(
 async fn list_runs(State(state): State<AppState>) -> Result<Json<Vec<Summary>>, ApiError> {
     let read = move || Ok(state.summaries.read(&state.runs.scan().runs));
     Ok(Json(blocking(read).await?))
+}
+
+/// Units and descriptions of all metrics.
+async fn list_metrics() -> Json<Vec<Value>> {
+    let metric = |metric: &Metric| {
+        json!({
+            "phase": metric.phase.name(), "name": metric.name, "unit": metric.unit, "description": metric.description,
+        })
+    };
+    Json(METRICS.iter().map(metric).collect())
 }
 
 async fn list_studies(State(state): State<AppState>) -> Result<Json<Vec<String>>, ApiError> {

@@ -20,7 +20,7 @@ use rem_run::{ProtocolValues, layout};
 use serde::Serialize;
 
 use crate::error::ApiError;
-pub(crate) use columns::Columns;
+pub(crate) use columns::{Columns, Note};
 pub(crate) use differences::ConfigDifferences;
 pub(crate) use files::{file_in, replay};
 use files::{read_json, read_text, run_file};

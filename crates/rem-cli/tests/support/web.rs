@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::rem;
@@ -29,11 +29,15 @@ impl Server {
     }
 
     fn start(command: &str, path: &Path, args: &str) -> Self {
+        let mut rem = rem();
+        rem.args([command, "--port", "0"]).arg(path);
+        Self::spawn(rem.args(args.split_whitespace()))
+    }
+
+    /// Starts a command that serves, and reads the address that it prints.
+    pub fn spawn(command: &mut Command) -> Self {
         let errors = tempfile::tempfile().unwrap();
-        let mut process = rem()
-            .args([command, "--port", "0"])
-            .arg(path)
-            .args(args.split_whitespace())
+        let mut process = command
             .stdout(Stdio::piped())
             .stderr(errors.try_clone().unwrap())
             .spawn()

@@ -1,13 +1,12 @@
 //! The summary of a run: what the list of runs shows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use rem::config::NearestPreset;
 use rem::run::Scores;
 use rem_run::{Labels, ProtocolValues, Score, layout, parse_lines};
 use serde::Serialize;
@@ -24,17 +23,17 @@ pub(crate) struct Summary {
     pub name: String,
     /// Whether it trains.
     pub state: RunState,
-    /// The name that people gave it in `labels.json`.
+    /// The name in `labels.json`.
     pub title: Option<String>,
     /// Its tags in `labels.json`.
-    pub tags: Vec<String>,
-    /// Its notes in `labels.json`.
-    pub notes: String,
+    pub tags: BTreeSet<String>,
+    /// Its note in `labels.json`.
+    pub note: Option<String>,
     /// The name of the environment.
     pub game: Option<String>,
-    /// The nearest preset.
-    pub preset: Option<&'static str>,
-    /// The number of keys in which the config differs from it.
+    /// The preset that it started from, if `protocol.json` has it, or the nearest one.
+    pub preset: Option<String>,
+    /// The number of keys in which the config differs from it, if it is the nearest one.
     pub preset_changes: Option<usize>,
     /// The seed.
     pub seed: Option<u64>,
@@ -45,7 +44,7 @@ pub(crate) struct Summary {
     /// The mean return of the last evaluation.
     pub score: Option<f64>,
     /// Epochs and mean returns of evaluations, thinned out to [`CURVE_POINTS`].
-    pub curve: Vec<(u32, f64)>,
+    pub curve: Vec<(u32, f32)>,
     /// Time since the run last wrote a file.
     pub idle_seconds: Option<f64>,
 }
@@ -96,12 +95,13 @@ pub(crate) struct SummaryReader(Option<([Stamp; FILES.len()], FileContents)>);
 struct FileContents {
     labels: Labels,
     game: Option<String>,
-    preset: Option<NearestPreset>,
+    preset: Option<String>,
+    preset_changes: Option<usize>,
     seed: Option<u64>,
     epoch: u32,
     epochs: Option<u32>,
     score: Option<f64>,
-    curve: Vec<(u32, f64)>,
+    curve: Vec<(u32, f32)>,
     finished: bool,
     /// A training run writes at least this often.
     idle_timeout: Duration,
@@ -132,10 +132,10 @@ impl SummaryReader {
             },
             title: contents.labels.name.clone(),
             tags: contents.labels.tags.clone(),
-            notes: contents.labels.notes.clone(),
+            note: contents.labels.note.clone(),
             game: contents.game.clone(),
-            preset: contents.preset.map(|preset| preset.name),
-            preset_changes: contents.preset.map(|preset| preset.changes),
+            preset: contents.preset.clone(),
+            preset_changes: contents.preset_changes,
             seed: contents.seed,
             epoch: contents.epoch,
             epochs: contents.epochs,
@@ -169,16 +169,22 @@ impl FileContents {
     fn read(dir: &Path) -> Self {
         let config = config(dir).ok();
         let scores: Option<Scores> = read_json(dir, layout::SCORES).ok().flatten();
-        let protocol = || read_json::<ProtocolValues>(dir, layout::PROTOCOL);
+        let protocol = read_json::<ProtocolValues>(dir, layout::PROTOCOL);
+        let protocol = protocol.ok().flatten();
+        let recorded = |key: &str| Some(protocol.as_ref()?.text(key)?.to_owned());
+        let nearest = config.as_ref().and_then(preset::nearest);
+        let preset = recorded("preset").or(nearest.map(|nearest| nearest.name.into()));
+        let nearest = nearest.filter(|nearest| preset.as_deref() == Some(nearest.name));
         let game = config.as_ref().map(|config| config.env.game.clone());
         let evaluations = scores.as_ref().map_or(&[][..], |s| &s.evaluations);
         let labels = read_json(dir, layout::LABELS).ok().flatten();
         Self {
             // Damaged labels are not worth an error here: they change nothing about the run.
             labels: labels.unwrap_or_default(),
-            preset: config.as_ref().and_then(preset::nearest),
+            preset_changes: nearest.map(|nearest| nearest.changes),
+            preset,
             curve: thinned(evaluations),
-            game: game.or_else(|| Some(protocol().ok()??.text("game")?.to_owned())),
+            game: game.or_else(|| recorded("game")),
             seed: config.as_ref().map(|config| config.seed),
             epoch: last_lines(dir, layout::METRICS)
                 .iter()
@@ -194,10 +200,15 @@ impl FileContents {
 }
 
 /// The first, the last, and evenly spaced evaluations between them.
-fn thinned(evaluations: &[Score]) -> Vec<(u32, f64)> {
+fn thinned(evaluations: &[Score]) -> Vec<(u32, f32)> {
     let count = evaluations.len().min(CURVE_POINTS);
     let index = |i: usize| i * (evaluations.len() - 1) / (count - 1).max(1);
-    let point = |i: usize| (evaluations[index(i)].epoch, evaluations[index(i)].mean);
+    let point = |i: usize| {
+        (
+            evaluations[index(i)].epoch,
+            evaluations[index(i)].mean as f32,
+        )
+    };
     (0..count).map(point).collect()
 }
 
@@ -288,7 +299,7 @@ mod tests {
         fs::write(parent.path().join("labels.json"), labels).unwrap();
         let summary = reader.read("run", parent.path());
         assert_eq!(summary.title.as_deref(), Some("longer horizon"));
-        assert_eq!(summary.tags, ["paper"]);
+        assert!(summary.tags.contains("paper"));
         assert_eq!(
             (summary.state, summary.idle_seconds),
             (RunState::Stopped, None)
