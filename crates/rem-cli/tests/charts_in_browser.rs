@@ -8,7 +8,7 @@ use rem_browser::Browser;
 use support::many_runs::WrittenRun;
 use support::page::{SIZES, assert_layout};
 use support::web::Server;
-use support::{rem, succeeds, temp_dir};
+use support::{BRIEF, rem, succeeds, temp_dir};
 
 const RUN: WrittenRun = WrittenRun {
     game: "catch",
@@ -385,7 +385,7 @@ fn runs_are_sorted_grouped_selected_and_shown_as_cards() {
         browser.evaluate("document.querySelector('.tag').textContent"),
         "horizon-5"
     );
-    set(&mut browser, "input[type=search]", "horizon-5 quick paddle");
+    set(&mut browser, "input[type=search]", "horizon-5 paddle");
     browser.wait_for(&format!("{names} === 'paddle-h5-seed1'"));
     set(&mut browser, "input[type=search]", "");
 
@@ -426,7 +426,7 @@ fn an_unknown_run_is_one_error() {
     for page in [
         "run/nothing",
         "play/nothing",
-        &compare(&["catch-h5-seed1", "nothing"]),
+        compare(&["catch-h5-seed1", "nothing"]).as_str(),
     ] {
         browser.open(&format!("{}#/{page}", server.address), SIZES[1], "light");
         browser.wait_for("document.querySelector('.error-page')");
@@ -463,15 +463,8 @@ fn without_any_run_the_page_says_what_to_type() {
         assert_layout(&mut browser, "no runs", size.0);
         browser.save_screenshot(&format!("charts-no-runs-{}-dark.png", size.0));
     }
-    let words = [
-        "train",
-        "--preset",
-        "debug",
-        "--set",
-        "train.epochs=1",
-        "--set",
-        "evaluate.every=0",
-    ];
+    let words = ["train", "--preset", "debug"];
+    let words = words.into_iter().chain(BRIEF.split_whitespace());
     succeeds(rem().args(words).current_dir(temp.path()));
     browser.wait_for("document.querySelectorAll('tbody tr').length === 1");
     browser.assert_clean(server.host());

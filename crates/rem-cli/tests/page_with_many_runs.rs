@@ -152,7 +152,7 @@ fn pages_of_many_runs_fit_both_widths_and_color_schemes() {
         ),
         (
             "compare",
-            &compare,
+            compare.as_str(),
             "document.querySelectorAll('.chart')[1].dataset.points === '29580'",
         ),
     ];

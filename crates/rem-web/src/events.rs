@@ -119,7 +119,7 @@ enum Update {
         progress: Progress,
     },
     Summary {
-        summary: Summary,
+        summary: Box<Summary>,
         /// The number of media files.
         media: usize,
     },
@@ -221,7 +221,10 @@ impl WatchedRun {
             return None;
         }
         self.sent = current;
-        Some(Update::Summary { summary, media })
+        Some(Update::Summary {
+            summary: Box::new(summary),
+            media,
+        })
     }
 
     fn count_media(&mut self) -> usize {

@@ -75,9 +75,11 @@ export function draw(surface, prepared, at, x) {
   drawReferences(surface, prepared.references, at);
   surface.clip(at.left - 4, at.top - 6, at.right - at.left + 8, at.bottom - at.top + 12, () => {
     const few = prepared.series.length <= FEW;
-    for (const one of prepared.series) drawBand(surface, one, at);
-    for (const one of prepared.series) if (few && one.smoothed && !one.low) drawRaw(surface, one, at);
-    for (const one of prepared.series) drawSeries(surface, one, at, few);
+    // The first series is on top.
+    const series = [...prepared.series].reverse();
+    for (const one of series) drawBand(surface, one, at);
+    for (const one of series) if (few && one.smoothed && !one.low) drawRaw(surface, one, at);
+    for (const one of series) drawSeries(surface, one, at, few);
   });
 }
 

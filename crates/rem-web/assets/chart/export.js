@@ -7,6 +7,8 @@ import { CanvasSurface, SvgSurface } from "./surface.js";
 
 const SIZE = { width: 640, height: 360 };
 const PNG_RATIO = 2;
+/** The margin below the legend. */
+const BOTTOM = 6;
 const LEGEND_COLUMNS = 3;
 const LEGEND_ROW = 18;
 /** A longer legend would be larger than the chart. */
@@ -16,7 +18,7 @@ const MAX_LEGEND = 24;
 export function save(format, chart) {
   const name = `${chart.title.replace(/[^\w.-]+/g, "-").replace(/^-+|-+$/g, "") || "chart"}.${format}`;
   if (format === "csv") return download(name, new Blob([csv(chart)], { type: "text/csv" }));
-  const height = SIZE.height + legendHeight(chart.prepared.series);
+  const height = SIZE.height + legendHeight(chart.prepared.series) + BOTTOM;
   if (format === "svg") {
     const surface = new SvgSurface(SIZE.width, height);
     figure(surface, chart, height);
