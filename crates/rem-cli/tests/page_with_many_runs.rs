@@ -59,6 +59,20 @@ const MOVE_SMOOTHING: &str = "(i) => {
 
 const SCROLL: &str = "(i) => scrollTo(0, 40 * i)";
 
+/// The list of runs shows all of them.
+const ALL_ROWS: &str = "document.querySelectorAll('tbody tr').length === 50";
+
+/// A comparison shows all data: 49 runs of 600 epochs and one of 180, in the chart of collection.
+const ALL_DATA: &str = "document.querySelectorAll('.chart')[1].dataset.points === '29580'";
+
+/// The address of a comparison of all runs, after the `#`. The page must be the list of runs.
+fn comparison(browser: &mut Browser) -> String {
+    browser.wait_for(ALL_ROWS);
+    let names = "[...document.querySelectorAll('tbody a')].map(link => link.textContent)";
+    let names = browser.evaluate(&format!("encodeURIComponent(JSON.stringify({names}))"));
+    format!("compare/{}", names.as_str().unwrap())
+}
+
 /// Opens a page three times and waits for all of its data. The best first paint is under a second: other programs may take
 /// the processor in between.
 fn assert_paints_at_once(browser: &mut Browser, address: &str, what: &str, ready: &str) {
@@ -84,14 +98,9 @@ fn fifty_runs_appear_at_once_and_react_without_stutter() {
     let mut browser = Browser::start(&program);
     let before = resident_mb(server.id());
 
-    let rows = "document.querySelectorAll('tbody tr').length === 50";
-    assert_paints_at_once(&mut browser, &server.address, "list", rows);
-    let names = "[...document.querySelectorAll('tbody a')].map(link => link.textContent)";
-    let names = browser.evaluate(&format!("encodeURIComponent(JSON.stringify({names}))"));
-    let address = format!("{}#/compare/{}", server.address, names.as_str().unwrap());
-    // 49 runs of 600 epochs and one of 180, in the chart of collection.
-    let all_data = "document.querySelectorAll('.chart')[1].dataset.points === '29580'";
-    assert_paints_at_once(&mut browser, &address, "comparison", all_data);
+    assert_paints_at_once(&mut browser, &server.address, "list", ALL_ROWS);
+    let address = format!("{}#/{}", server.address, comparison(&mut browser));
+    assert_paints_at_once(&mut browser, &address, "comparison", ALL_DATA);
 
     for (what, change) in [
         ("pointer", MOVE_POINTER),
@@ -108,7 +117,7 @@ fn fifty_runs_appear_at_once_and_react_without_stutter() {
     let after = resident_mb(server.id());
     for _ in 0..4 {
         browser.open(&address, SIZES[0], "light");
-        browser.wait_for(all_data);
+        browser.wait_for(ALL_DATA);
     }
     let in_the_end = resident_mb(server.id());
     eprintln!(
@@ -128,13 +137,9 @@ fn pages_of_many_runs_fit_both_widths_and_color_schemes() {
     let server = Server::watch(temp.path(), "");
     let mut browser = Browser::start(&program);
     browser.open(&server.address, SIZES[0], "light");
-    let rows = "document.querySelectorAll('tbody tr').length === 50";
-    browser.wait_for(rows);
-    let names = "[...document.querySelectorAll('tbody a')].map(link => link.textContent)";
-    let names = browser.evaluate(&format!("encodeURIComponent(JSON.stringify({names}))"));
-    let compare = format!("compare/{}", names.as_str().unwrap());
+    let compare = comparison(&mut browser);
     let pages = [
-        ("list", "", rows),
+        ("list", "", ALL_ROWS),
         (
             "run",
             "run/catch-h5-seed1/overview",
@@ -150,11 +155,7 @@ fn pages_of_many_runs_fit_both_widths_and_color_schemes() {
             "run/catch-h5-seed1/log",
             "document.querySelectorAll('.log li').length === 200",
         ),
-        (
-            "compare",
-            compare.as_str(),
-            "document.querySelectorAll('.chart')[1].dataset.points === '29580'",
-        ),
+        ("compare", compare.as_str(), ALL_DATA),
     ];
     for size in SIZES {
         for scheme in ["light", "dark"] {
