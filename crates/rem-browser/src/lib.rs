@@ -248,8 +248,10 @@ impl Browser {
         result["result"]["value"].take()
     }
 
-    /// A screenshot as a PNG file.
+    /// A screenshot of the whole page as a PNG file.
     pub fn screenshot(&mut self) -> Vec<u8> {
+        // As for paper, the page draws what is not in view.
+        self.evaluate("dispatchEvent(new Event('beforeprint'))");
         let parameters = json!({"format": "png", "captureBeyondViewport": true});
         let result = self.call("Page.captureScreenshot", parameters);
         BASE64_STANDARD

@@ -8,7 +8,7 @@ import { lastValues, valuesAt } from "../chart/readout.js";
 import { nearestIndex } from "../chart/scale.js";
 import { ChartSettings } from "../chart/settings.js";
 import { CanvasSurface } from "../chart/surface.js";
-import { whenVisible } from "../chart/visible.js";
+import { plotBox } from "../chart/visible.js";
 import { h, perFrame, svg } from "./dom.js";
 
 /** A legend of more series would be larger than the chart. */
@@ -30,7 +30,7 @@ export function chart({
   const id = `chart-${count++}`;
   const plot = h("canvas", { class: "chart", role: "img", tabindex: 0, "aria-labelledby": id, "aria-describedby": `${id}-readout` });
   const overlay = h("canvas", { class: "chart-overlay", "aria-hidden": "true" });
-  const box = h("div", { class: "chart-plot" }, plot, overlay);
+  const box = plotBox(showIfVisible, plot, overlay);
   const legend = h("ul", { class: "legend" });
   const readout = h("p", { class: "readout", id: `${id}-readout` });
   const unzoom = h("button", { type: "button", class: "small quiet", hidden: true, onclick: () => settings.set({ zoom: null }) }, "Reset zoom");
@@ -46,8 +46,11 @@ export function chart({
   let visible = false;
   let selected = null;
   let legendKey = null;
+  let stopListening = () => {};
+  const drawAll = perFrame(drawNow);
+  const drawCursor = perFrame(drawCursorNow);
 
-  const drawAll = perFrame(() => {
+  function drawNow() {
     if (!visible) return;
     const [width, height] = [box.clientWidth, box.clientHeight];
     if (!width) return;
@@ -65,8 +68,8 @@ export function chart({
     plot.dataset.points = prepared.series.reduce((sum, one) => sum + one.x.length, 0);
     unzoom.hidden = settings.zoom === null;
     showLegend(data, prepared);
-    drawCursor();
-  });
+    drawCursorNow();
+  }
 
   /** Lines that have data, and references: they are named in the text of the page, too. */
   function showLegend({ references = [] }, { series }) {
@@ -78,7 +81,7 @@ export function chart({
     legend.replaceChildren(...entries.map(([name, style]) => h("li", {}, lineSample(style), name)));
   }
 
-  const drawCursor = perFrame(() => {
+  function drawCursorNow() {
     if (!visible) return;
     const { cursor, highlight } = settings;
     if (!drawn) {
@@ -93,7 +96,7 @@ export function chart({
     const inside = cursor !== null && cursor >= prepared.xDomain[0] && cursor <= prepared.xDomain[1];
     if (inside) drawCursorLine(surface, prepared, at, cursor, chosen);
     readout.textContent = inside ? valuesAt(prepared, settings.axis, cursor, highlight) : lastValues(prepared, settings.axis);
-  });
+  }
 
   listen(plot, () => drawn, settings, (range) => {
     selected = range;
@@ -106,9 +109,10 @@ export function chart({
     if (onlyCursor) drawCursor();
     else drawAll();
   };
-  let stopListening = () => {};
-  whenVisible(box, (now) => {
-    visible = now;
+
+  /** A chart out of view follows neither settings nor colors: it is drawn when it comes back. */
+  function showIfVisible(isVisible, { now = false } = {}) {
+    visible = isVisible;
     stopListening();
     if (!visible) return;
     settings.listeners.add(changed);
@@ -117,8 +121,9 @@ export function chart({
       settings.listeners.delete(changed);
       stopScheme();
     };
-    drawAll();
-  });
+    if (now) drawNow();
+    else drawAll();
+  }
   new ResizeObserver(drawAll).observe(box);
 
   return {
