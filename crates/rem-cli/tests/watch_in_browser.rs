@@ -75,7 +75,7 @@ fn every_tab_renders_at_both_widths_and_color_schemes() {
     copy_dir(&temp.path().join("one"), &temp.path().join("two"));
     let server = Server::watch(temp.path(), "");
     let mut browser = Browser::start(&program);
-    // Each address with the condition that it has rendered.
+    // Each address with the condition that it has rendered. Charts are drawn when they come into view.
     let tabs = [
         (
             "run/one/overview",
@@ -84,7 +84,7 @@ fn every_tab_renders_at_both_widths_and_color_schemes() {
         (
             "run/one/metrics",
             "document.querySelectorAll('.chart-box').length > 15 && [...document.querySelectorAll('.chart-box')].some(box => \
-             box.querySelector('.chart-title').textContent === 'loss_obs' && box.querySelector('.legend').textContent.includes('test episodes'))",
+             box.querySelector('.chart-title').textContent === 'loss_obs' && (box.scrollIntoView(), box.querySelector('.legend').textContent.includes('test episodes')))",
         ),
         (
             "run/one/tokenizer",

@@ -36,7 +36,7 @@ export function chart({
   const unzoom = h("button", { type: "button", class: "small quiet", hidden: true, onclick: () => settings.set({ zoom: null }) }, "Reset zoom");
   const exported = (format) => () => save(format, { title, x: settings.axis, prepared: prepare(source(), settings) });
   const element = h("figure", { class: tall ? "chart-box tall" : "chart-box" },
-    h("figcaption", { id, title: description ?? null }, h("span", { class: "chart-title" }, title), unit ? h("span", { class: "unit" }, unit) : null),
+    h("figcaption", { id, title: description ?? null }, h("span", { class: "chart-title" }, title), unit && unit !== title ? [" ", h("span", { class: "unit" }, unit)] : null),
     h("div", { class: "chart-tools" }, unzoom, menu(`Menu of ${title}`, () => [
       ["Save as SVG", exported("svg")], ["Save as PNG", exported("png")], ["Save as CSV", exported("csv")], ...actions()])),
     box, legend, readout);
