@@ -251,7 +251,7 @@ impl Browser {
     /// A screenshot of the whole page as a PNG file.
     pub fn screenshot(&mut self) -> Vec<u8> {
         // As for paper, the page draws what is not in view.
-        self.evaluate("dispatchEvent(new Event('beforeprint'))");
+        self.evaluate("scrollTo(0, 0); dispatchEvent(new Event('beforeprint'))");
         let parameters = json!({"format": "png", "captureBeyondViewport": true});
         let result = self.call("Page.captureScreenshot", parameters);
         BASE64_STANDARD
