@@ -255,6 +255,8 @@ impl Browser {
 
     /// A screenshot of the whole page as a PNG file.
     pub fn screenshot(&mut self) -> Vec<u8> {
+        // As for paper, the page draws what is not in view.
+        self.evaluate("scrollTo(0, 0); dispatchEvent(new Event('beforeprint'))");
         self.capture(json!({"format": "png", "captureBeyondViewport": true}))
     }
 

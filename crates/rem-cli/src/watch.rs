@@ -30,7 +30,7 @@ Examples:
 The page makes no requests to other hosts and rejects requests from other origins.")]
 pub struct WatchArgs {
     /// Run directories, or directories that contain runs
-    #[arg(value_name = "RUN|DIR", default_value = "runs")]
+    #[arg(value_name = "RUN|DIR", default_value = DEFAULT_DIR)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     serve: ServeArgs,
@@ -53,9 +53,17 @@ pub struct ServeArgs {
     token: Option<Token>,
 }
 
+/// Where `rem train` creates runs.
+const DEFAULT_DIR: &str = "runs";
+
 pub fn run(args: WatchArgs) -> Result<()> {
     for path in &args.paths {
-        if !path.is_dir() {
+        // The page says what to type as long as there is no run, and shows the first one when it starts.
+        if !path.is_dir() && path.as_os_str() == DEFAULT_DIR {
+            print::message(format_args!(
+                "no runs in `{DEFAULT_DIR}` yet: `rem train` starts one"
+            ));
+        } else if !path.is_dir() {
             return Err(Error::Run {
                 path: path.clone(),
                 reason: "no such directory".into(),

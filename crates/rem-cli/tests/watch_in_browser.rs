@@ -4,36 +4,13 @@
 mod support;
 
 use rem_browser::Browser;
+use support::page::{SIZES, assert_layout};
 use support::web::Server;
 use support::{BRIEF, Training, checkpoint, copy_dir, debug_run, succeeds, temp_dir};
-
-const SIZES: [(u32, u32); 2] = [(1280, 900), (400, 800)];
 
 /// A run of some seconds with every phase and three evaluations.
 const ALL_PHASES: &str = "--set train.epochs=6 --set collect.epochs=6 --set evaluate.every=2 \
     --set world_model.optimizer.start_after=0 --set actor_critic.optimizer.start_after=0";
-
-/// Nothing overflows to the right, and every control has an accessible name.
-fn assert_layout(browser: &mut Browser, what: &str, width: u32) {
-    let found = browser.evaluate(
-        r#"({page: document.documentElement.scrollWidth,
-        wide: [...document.querySelectorAll('main *')].filter(e => !e.closest('.scroll, [role=tablist], svg')
-            && e.getBoundingClientRect().right > innerWidth + 1).map(e => e.outerHTML.slice(0, 90)),
-        headings: document.querySelectorAll('h1').length,
-        unnamed: [...document.querySelectorAll('button, a, input, select, canvas[role=img], svg[role=img]')].filter(e => {
-            const by = e.getAttribute('aria-labelledby');
-            return !(e.textContent.trim() || e.getAttribute('aria-label') || e.closest('label')?.textContent.trim()
-                || (by && document.getElementById(by)));
-        }).map(e => e.outerHTML.slice(0, 90))})"#,
-    );
-    assert!(
-        found["page"].as_u64() <= Some(width.into()),
-        "{what}: {found}"
-    );
-    assert_eq!(found["wide"], serde_json::json!([]), "{what}");
-    assert_eq!(found["unnamed"], serde_json::json!([]), "{what}");
-    assert_eq!(found["headings"], 1, "{what}");
-}
 
 #[test]
 fn charts_update_while_a_run_trains() {
@@ -59,8 +36,7 @@ fn charts_update_while_a_run_trains() {
     };
     follow(&mut browser, "live");
     // The page updates by itself: the return chart gets more points, and the epoch rises.
-    let points = "[...document.querySelectorAll('svg.chart path')].reduce((sum, path) => \
-                sum + path.getAttribute('d').match(/[ML]/g).length, 0)";
+    let points = "[...document.querySelectorAll('.chart')].reduce((sum, chart) => sum + Number(chart.dataset.points ?? 0), 0)";
     let epoch =
         "Number(document.getElementById('facts')?.textContent.match(/epoch (\\d+)/)?.[1] ?? 0)";
     browser.wait_for(&format!("{points} >= 1 && {epoch} >= 1"));
@@ -80,7 +56,9 @@ fn charts_update_while_a_run_trains() {
     browser.wait_for("document.querySelector('.header')?.innerText.includes('finished')");
     browser.wait_for(&format!("{epoch} === 6 && {points} >= 6"));
     assert_eq!(
-        browser.evaluate("document.querySelector('svg.chart').textContent.includes('random ')"),
+        browser.evaluate(
+            "document.querySelector('.chart-box .legend').textContent.includes('random')"
+        ),
         true
     );
     browser.save_screenshot("watch-live.png");
@@ -97,16 +75,16 @@ fn every_tab_renders_at_both_widths_and_color_schemes() {
     copy_dir(&temp.path().join("one"), &temp.path().join("two"));
     let server = Server::watch(temp.path(), "");
     let mut browser = Browser::start(&program);
-    // Each address with the condition that it has rendered.
+    // Each address with the condition that it has rendered. Charts are drawn when they come into view.
     let tabs = [
         (
             "run/one/overview",
-            "document.querySelectorAll('.stacked-bar span').length === 5 && document.querySelector('svg.chart path')",
+            "document.querySelectorAll('.stacked-bar span').length === 5 && document.querySelector('.chart').dataset.points > 0",
         ),
         (
             "run/one/metrics",
             "document.querySelectorAll('.chart-box').length > 15 && [...document.querySelectorAll('.chart-box')].some(box => \
-             box.querySelector('figcaption').textContent === 'loss_obs' && box.querySelector('.legend').textContent.includes('test episodes'))",
+             box.querySelector('.chart-title').textContent === 'loss_obs' && (box.scrollIntoView(), box.querySelector('.legend').textContent.includes('test episodes')))",
         ),
         (
             "run/one/tokenizer",
@@ -131,7 +109,7 @@ fn every_tab_renders_at_both_widths_and_color_schemes() {
         ("", "document.querySelectorAll('tbody tr').length === 2"),
         (
             "compare/%5B%22one%22%2C%22two%22%5D",
-            "document.querySelectorAll('.tile').length === 2 && document.querySelectorAll('svg.chart path').length > 10",
+            "document.querySelectorAll('.series-list li').length === 2 && document.querySelector('.chart').dataset.series === '2'",
         ),
     ];
     for size in SIZES {
@@ -270,7 +248,7 @@ fn the_page_can_be_used_by_keyboard() {
         "{source}"
     );
     // Arrow keys move the cursor of a chart.
-    browser.evaluate("document.querySelector('svg.chart').focus()");
+    browser.evaluate("document.querySelector('.chart').focus()");
     let readout = "document.querySelector('.readout').textContent";
     let before = browser.evaluate(readout);
     browser.press("ArrowLeft");
@@ -360,7 +338,9 @@ fn a_hidden_page_closes_its_event_stream() {
     browser.assert_clean(server.host());
 
     // A rejected stream is reported and retried.
-    browser.evaluate("location.hash = '#/compare/%5B%22one%22%2C%22nothing%22%5D'");
+    hide(&mut browser, true);
+    std::fs::rename(temp.path().join("one"), temp.path().join(".hidden")).unwrap();
+    hide(&mut browser, false);
     browser.wait_for("document.body.innerText.includes('live updates refused')");
     browser.wait_for("document.body.innerText.includes('retrying in 4 s')");
 }

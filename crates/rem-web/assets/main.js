@@ -39,7 +39,7 @@ async function navigate() {
     if (view?.navigate?.(parts)) return;
     next = await createView(parts);
   } catch (error) {
-    next = { title: "Error", breadcrumbs: [], element: notice(error.message, error.hint ?? "Go back to the list of runs."), close() {} };
+    next = errorView(error);
   }
   if (hash !== location.hash) return next.close();
   view?.close();
@@ -49,6 +49,13 @@ async function navigate() {
   content.replaceChildren(view.element);
   content.focus({ preventScroll: true });
   scrollTo(0, 0);
+}
+
+/** One error in place of a page that cannot be shown. */
+function errorView({ message, hint }) {
+  const element = h("section", { class: "error-page" },
+    h("h1", {}, "This page cannot be shown"), notice(message, hint ?? null), h("p", {}, h("a", { class: "button", href: "#/" }, "All runs")));
+  return { title: "Error", breadcrumbs: [["Error", null]], element, close() {} };
 }
 
 function trail(items) {
@@ -66,6 +73,8 @@ function initSchemeButton() {
     button.textContent = labels[scheme];
     button.setAttribute("aria-label", `Color scheme: ${scheme}`);
     localStorage.setItem("scheme", scheme);
+    // Charts are drawn with the colors of the scheme.
+    dispatchEvent(new Event("schemechange"));
   };
   button.addEventListener("click", () => {
     const schemes = Object.keys(labels);

@@ -12,6 +12,7 @@ use axum::routing::get;
 use axum::{Json, Router, middleware};
 use rem::data::replay::archive::Archive;
 use rem_run::layout;
+use rem_run::metrics::{METRICS, Metric};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
@@ -21,7 +22,8 @@ use crate::error::ApiError;
 use crate::guard::{self, Guard};
 use crate::inference::{AgentCache, InferenceAgent, codebook, dream, episode};
 use crate::run::{
-    Details, RunIndex, StudyStatus, Summary, SummaryCache, action_names, file_in, replay,
+    ConfigDifferences, Details, RunIndex, StudyStatus, Summary, SummaryCache, action_names,
+    file_in, replay,
 };
 use crate::{assets, events, play};
 
@@ -48,7 +50,9 @@ pub(crate) fn router(state: AppState, guard: Guard) -> Router {
         .route("/api/runs", get(list_runs))
         .route("/api/studies", get(list_studies))
         .route("/api/studies/{study}", get(study_status))
+        .route("/api/metrics", get(list_metrics))
         .route("/api/events", get(stream_events))
+        .route("/api/differences", get(config_differences))
         .route("/api/runs/{run}", get(run_details))
         .route("/api/runs/{run}/media/{file}", get(media_file))
         .route("/api/runs/{run}/episodes", get(list_episodes))
@@ -87,6 +91,16 @@ async fn list_runs(State(state): State<AppState>) -> Result<Json<Vec<Summary>>, 
     Ok(Json(blocking(read).await?))
 }
 
+/// Units and descriptions of all metrics.
+async fn list_metrics() -> Json<Vec<Value>> {
+    let metric = |metric: &Metric| {
+        json!({
+            "phase": metric.phase.name(), "name": metric.name, "unit": metric.unit, "description": metric.description,
+        })
+    };
+    Json(METRICS.iter().map(metric).collect())
+}
+
 async fn list_studies(State(state): State<AppState>) -> Result<Json<Vec<String>>, ApiError> {
     let read = move || Ok(state.runs.scan().studies.into_keys().collect());
     Ok(Json(blocking(read).await?))
@@ -113,28 +127,46 @@ async fn run_details(
 }
 
 #[derive(Deserialize)]
-struct EventsQuery {
+struct RunsQuery {
     /// A JSON array of names.
     runs: String,
 }
 
+impl RunsQuery {
+    /// The names and directories of the runs, each once.
+    async fn find(&self, state: &AppState) -> Result<Vec<(String, PathBuf)>, ApiError> {
+        let names: BTreeSet<String> = serde_json::from_str(&self.runs).map_err(|error| {
+            ApiError::BadRequest(format!("`runs` is not a JSON array of names: {error}"))
+        })?;
+        if names.len() > events::MAX_RUNS {
+            let max = events::MAX_RUNS;
+            return Err(ApiError::BadRequest(format!("more than {max} runs")));
+        }
+        let mut runs = Vec::new();
+        for name in names {
+            let dir = state.run_dir(&name).await?;
+            runs.push((name, dir));
+        }
+        Ok(runs)
+    }
+}
+
 async fn stream_events(
     State(state): State<AppState>,
-    Query(query): Query<EventsQuery>,
+    Query(query): Query<RunsQuery>,
 ) -> Result<Response, ApiError> {
-    let names: BTreeSet<String> = serde_json::from_str(&query.runs).map_err(|error| {
-        ApiError::BadRequest(format!("`runs` is not a JSON array of names: {error}"))
-    })?;
-    if names.len() > events::MAX_RUNS {
-        let max = events::MAX_RUNS;
-        return Err(ApiError::BadRequest(format!("more than {max} runs")));
-    }
-    let mut runs = Vec::new();
-    for name in names {
-        let dir = state.run_dir(&name).await?;
-        runs.push((name, dir));
-    }
+    let runs = query.find(&state).await?;
     events::stream(runs, state.streams)
+}
+
+async fn config_differences(
+    State(state): State<AppState>,
+    Query(query): Query<RunsQuery>,
+) -> Result<Json<ConfigDifferences>, ApiError> {
+    let runs = query.find(&state).await?;
+    Ok(Json(
+        blocking(move || Ok(ConfigDifferences::read(&runs))).await?,
+    ))
 }
 
 async fn media_file(

@@ -1,7 +1,10 @@
 //! Reads run directories. Files are read independently, so that the intact part of a damaged run is shown.
 
+mod columns;
+mod differences;
 mod files;
 mod index;
+mod preset;
 mod references;
 mod study;
 mod summary;
@@ -17,13 +20,15 @@ use rem_run::{ProtocolValues, layout};
 use serde::Serialize;
 
 use crate::error::ApiError;
+pub(crate) use columns::{Columns, Note};
+pub(crate) use differences::ConfigDifferences;
 pub(crate) use files::{file_in, replay};
 use files::{read_json, read_text, run_file};
 pub(crate) use index::RunIndex;
 use references::Reference;
 pub(crate) use study::StudyStatus;
 pub(crate) use summary::{Summary, SummaryCache, SummaryReader};
-pub(crate) use tail::LogTail;
+pub(crate) use tail::{LogTail, NewLines};
 
 /// Everything about a run that the page loads at once.
 #[derive(Debug, Serialize)]

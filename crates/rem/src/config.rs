@@ -23,6 +23,7 @@ mod overlay;
 mod renamed;
 mod tokenizer;
 mod validate;
+mod values;
 mod world_model;
 mod wrappers;
 
@@ -33,6 +34,7 @@ pub use env::{Atari, EnvConfig, EnvMode, FRAME_SIZES, TrainTest};
 pub use error::ConfigError;
 pub use optimizer::OptimizerConfig;
 pub use tokenizer::{CodebookInit, Encoder, Perceptual, Quantizer, Reconstruction, Tokenizer};
+pub use values::{NearestPreset, PresetValues};
 pub use world_model::{
     Activation, Architecture, Decay, Embeddings, Generation, LossStart, PopMode, RewardHeadInput,
     RewardLossStart, Rewards, WorldModel,

@@ -1,6 +1,8 @@
 //! Runs `rem` as a process and compares the files it writes.
 #![allow(dead_code)] // no test file uses everything
 
+pub mod many_runs;
+pub mod page;
 pub mod study;
 pub mod web;
 

@@ -1,157 +1,190 @@
-// A responsive line chart with a cursor for pointer and keyboard.
+// A chart: lines, bands and stems on a canvas, with a cursor for pointer and keyboard.
 
+import { draw, drawHighlight, layout, prepare } from "../chart/draw.js";
+import { save } from "../chart/export.js";
+import { onSchemeChange, palette, seriesColor, seriesDashes } from "../chart/palette.js";
+import { listen } from "../chart/pointer.js";
+import { lastValues, valuesAt } from "../chart/readout.js";
+import { nearestIndex } from "../chart/scale.js";
+import { ChartSettings } from "../chart/settings.js";
+import { CanvasSurface } from "../chart/surface.js";
+import { plotBox } from "../chart/visible.js";
 import { h, perFrame, svg } from "./dom.js";
-import { number } from "./format.js";
 
-const DASHES = ["", "7 3", "2 3", "9 3 2 3", "12 4", "5 2 1 2 1 2", "1 2", "4 4"];
-const HEIGHT = 220;
-const MARGIN = { left: 52, right: 12, top: 12, bottom: 30 };
+/** A legend of more series would be larger than the chart. */
+const MAX_LEGEND = 8;
 
 let count = 0;
 
 /**
- * A series is {name, points: [[x, y], …], style}, where `style` selects color and dashes. A reference is a horizontal line
- * {name, value}.
- * @param {{title: string, x?: string, tall?: boolean}} options
- * @returns {{element: HTMLElement, show: (data: {series: Array, references?: Array}) => void}}
+ * A series is {name, points, style, kind}. `points` are pairs [x, y] or columns {x, y, low, high} with an optional band;
+ * `style` selects color and dashes; `kind` is "line" or, for rare events such as rewards, "stem". A reference is a
+ * horizontal line {name, value}.
+ * @param {{title: string, x?: string, unit?: string, description?: string, tall?: boolean, legend?: boolean,
+ *   settings?: ChartSettings, actions?: () => Array<[string, () => void]>}} options `x` is the name of the axis; `legend` is
+ *   false in a view with a legend of its own; `actions` are added to the menu
  */
-export function chart({ title, x = "epoch", tall = false }) {
+export function chart({
+  title, x = "epoch", unit = "", description, tall = false, legend: hasLegend = true, settings = new ChartSettings({ axis: x }), actions = () => [],
+}) {
   const id = `chart-${count++}`;
-  const plot = svg("svg", { role: "img", tabindex: 0, "aria-labelledby": id, class: "chart" });
+  const plot = h("canvas", { class: "chart", role: "img", tabindex: 0, "aria-labelledby": id, "aria-describedby": `${id}-readout` });
+  const overlay = h("canvas", { class: "chart-overlay", "aria-hidden": "true" });
+  const box = plotBox(showIfVisible, plot, overlay);
   const legend = h("ul", { class: "legend" });
-  const readout = h("p", { class: "readout", "aria-live": "polite" });
+  const readout = h("p", { class: "readout", id: `${id}-readout` });
+  const unzoom = h("button", { type: "button", class: "small quiet", hidden: true, onclick: () => settings.set({ zoom: null }) }, "Reset zoom");
+  const exported = (format) => () => save(format, { title, x: settings.axis, prepared: prepare(source(), settings) });
   const element = h("figure", { class: tall ? "chart-box tall" : "chart-box" },
-    h("figcaption", { id }, title), plot, legend, readout);
-  let data = { series: [], references: [] };
-  let cursor = null;
+    h("figcaption", { id, title: description ?? null }, h("span", { class: "chart-title" }, title), unit && unit !== title ? [" ", h("span", { class: "unit" }, unit)] : null),
+    h("div", { class: "chart-tools" }, unzoom, menu(`Menu of ${title}`, () => [
+      ["Save as SVG", exported("svg")], ["Save as PNG", exported("png")], ["Save as CSV", exported("csv")], ...actions()])),
+    box, legend, readout);
+  let source = () => ({ series: [] });
+  /** What is on the canvas. */
+  let drawn = null;
+  let visible = false;
+  let selected = null;
+  let legendKey = null;
+  let stopListening = () => {};
+  const drawAll = perFrame(drawNow);
+  const drawCursor = perFrame(drawCursorNow);
 
-  const draw = perFrame(() => {
-    const width = Math.max(240, plot.clientWidth || 320);
-    const height = tall ? HEIGHT + 80 : HEIGHT;
-    render(plot, data, { width, height, x, cursor });
-    legend.replaceChildren(...(data.series.length > 1 ? legendEntries(data) : []));
-    readout.textContent = cursor === null ? lastValues(data, x) : valuesAt(data, x, cursor);
+  function drawNow() {
+    if (!visible) return;
+    const [width, height] = [box.clientWidth, box.clientHeight];
+    if (!width) return;
+    const data = source();
+    const prepared = prepare(data, settings);
+    drawn = null;
+    const surface = new CanvasSurface(plot, width, height);
+    if (prepared.empty) {
+      surface.text(width / 2, height / 2, "no data yet", { color: palette().muted, anchor: "middle", size: 12 });
+    } else {
+      drawn = { prepared, at: layout(prepared, { width, height, x: settings.axis }), width, height };
+      draw(surface, prepared, drawn.at, settings.axis);
+    }
+    plot.dataset.series = prepared.series.length;
+    plot.dataset.points = prepared.series.reduce((sum, one) => sum + one.x.length, 0);
+    unzoom.hidden = settings.zoom === null;
+    showLegend(data, prepared);
+    drawCursorNow();
+  }
+
+  /** Lines that have data, and references: they are named in the text of the page, too. */
+  function showLegend({ references = [] }, { series }) {
+    const listed = hasLegend && series.length > 1 && series.length <= MAX_LEGEND ? series : [];
+    const entries = [...listed.map(({ name, style }) => [name, style]), ...references.map(({ name }) => [name, null])];
+    const key = JSON.stringify(entries) + palette().text;
+    if (key === legendKey) return;
+    legendKey = key;
+    legend.replaceChildren(...entries.map(([name, style]) => h("li", {}, lineSample(style), name)));
+  }
+
+  function drawCursorNow() {
+    if (!visible) return;
+    const { cursor, highlight } = settings;
+    if (!drawn) {
+      readout.textContent = "no data yet";
+      return;
+    }
+    const { prepared, at, width, height } = drawn;
+    const surface = new CanvasSurface(overlay, width, height);
+    const chosen = prepared.series.find((one) => one.name === highlight);
+    if (chosen && prepared.series.length > 1) drawHighlight(surface, chosen, at);
+    if (selected) surface.rect(selected[0], at.top, selected[1] - selected[0], at.bottom - at.top, palette().text, 0.1);
+    const inside = cursor !== null && cursor >= prepared.xDomain[0] && cursor <= prepared.xDomain[1];
+    if (inside) drawCursorLine(surface, prepared, at, cursor, chosen);
+    readout.textContent = inside ? valuesAt(prepared, settings.axis, cursor, highlight) : lastValues(prepared, settings.axis);
+  }
+
+  listen(plot, () => drawn, settings, (range) => {
+    selected = range;
+    drawCursor();
   });
-
-  const columns = () => [...new Set(data.series.flatMap((s) => s.points.map((p) => p[0])))].sort((a, b) => a - b);
-  const moveCursor = (column) => {
-    cursor = column;
-    draw();
+  // Only the chart with the focus speaks: all follow the same cursor.
+  plot.addEventListener("focus", () => readout.setAttribute("aria-live", "polite"));
+  plot.addEventListener("blur", () => readout.removeAttribute("aria-live"));
+  const changed = (onlyCursor) => {
+    if (onlyCursor) drawCursor();
+    else drawAll();
   };
-  plot.addEventListener("pointermove", (event) => {
-    const all = columns();
-    if (!all.length) return;
-    const box = plot.getBoundingClientRect();
-    const fraction = (event.clientX - box.left - MARGIN.left) / (box.width - MARGIN.left - MARGIN.right);
-    const wanted = all[0] + fraction * (all[all.length - 1] - all[0]);
-    moveCursor(all.reduce((best, column) => (Math.abs(column - wanted) < Math.abs(best - wanted) ? column : best)));
-  });
-  plot.addEventListener("pointerleave", () => moveCursor(null));
-  plot.addEventListener("blur", () => moveCursor(null));
-  plot.addEventListener("keydown", (event) => {
-    const all = columns();
-    const step = { ArrowLeft: -1, ArrowRight: 1, Home: -all.length, End: all.length }[event.key];
-    if (!step || !all.length) return;
-    event.preventDefault();
-    const index = cursor === null ? all.length - 1 : all.indexOf(cursor) + step;
-    moveCursor(all[Math.min(all.length - 1, Math.max(0, index))]);
-  });
-  new ResizeObserver(draw).observe(plot);
+
+  /** A chart out of view follows neither settings nor colors: it is drawn when it comes back. */
+  function showIfVisible(isVisible, { now = false } = {}) {
+    visible = isVisible;
+    stopListening();
+    if (!visible) return;
+    settings.listeners.add(changed);
+    const stopScheme = onSchemeChange(drawAll);
+    stopListening = () => {
+      settings.listeners.delete(changed);
+      stopScheme();
+    };
+    if (now) drawNow();
+    else drawAll();
+  }
+  new ResizeObserver(drawAll).observe(box);
 
   return {
     element,
-    show(next) {
-      data = { references: [], ...next };
-      draw();
+    title,
+    /** Shows this data. */
+    show(data) {
+      source = () => data;
+      changed(false);
+    },
+    /** Shows what `next` returns whenever the chart is drawn, which it is only in view. */
+    follow(next) {
+      source = next;
+      changed(false);
+    },
+    /** The data has changed. */
+    invalidate() {
+      changed(false);
     },
   };
 }
 
-function legendEntries({ series }) {
-  const sample = (style, dashes) => svg("svg", { class: "sample", viewBox: "0 0 28 8", "aria-hidden": "true" },
-    svg("line", { x1: 0, x2: 28, y1: 4, y2: 4, class: style, "stroke-dasharray": dashes }));
-  return series.filter((s) => s.points.length)
-    .map((s) => h("li", {}, sample(`line series-${s.style % 8}`, DASHES[s.style % 8]), s.name));
+/** The sample of a line in a legend; a reference has no style. */
+export function lineSample(style) {
+  const [color, dashes] = style === null ? [palette().muted, [2, 4]] : [seriesColor(style), seriesDashes(style)];
+  return svg("svg", { class: "sample", viewBox: "0 0 24 8", "aria-hidden": "true" },
+    svg("line", { x1: 1, x2: 23, y1: 4, y2: 4, stroke: color, "stroke-dasharray": dashes.join(" ") || null }));
 }
 
-function lastValues({ series }, x) {
-  const last = series.filter((s) => s.points.length).map((s) => s.points[s.points.length - 1]);
-  if (!last.length) return "no data yet";
-  return series.filter((s) => s.points.length)
-    .map((s, i) => `${series.length > 1 ? `${s.name} ` : ""}${number(last[i][1])}`).join(" · ")
-    .concat(` at ${x} ${number(Math.max(...last.map((p) => p[0])))}`);
+function drawCursorLine(surface, { series }, at, cursor, chosen) {
+  const x = at.toX(cursor);
+  surface.line([x, x], [at.top, at.bottom], { color: palette().muted });
+  const marked = series.length <= MAX_LEGEND ? series : chosen ? [chosen] : [];
+  for (const one of marked) {
+    const i = nearestIndex(one.x, cursor);
+    if (one.x[i] !== cursor) continue;
+    surface.dot(x, at.toY(one.y[i]), 5, palette().background);
+    surface.dot(x, at.toY(one.y[i]), 3.6, seriesColor(one.style));
+  }
 }
 
-function valuesAt({ series }, x, at) {
-  const read = series.map((s) => [s.name, s.points.find((p) => p[0] === at)]).filter(([, point]) => point);
-  return `${x} ${number(at)}: ${read.map(([name, point]) => `${series.length > 1 ? `${name} ` : ""}${number(point[1])}`).join(" · ")}`;
-}
-
-/** A tick label without superfluous digits. */
-function tickLabel(tick) {
-  const size = Math.abs(tick);
-  const plain = tick === 0 || (size >= 1e-3 && size < 1e6);
-  return plain ? String(Number(tick.toPrecision(6))).replace("-", "−") : number(tick);
-}
-
-/** Round numbers that divide a range into about `count` parts. */
-function ticks(low, high, count) {
-  if (!(high > low)) return [low];
-  const rough = (high - low) / count;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= rough);
-  const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) found.push(i * step);
-  return found;
-}
-
-function range(values) {
-  let [low, high] = [Math.min(...values), Math.max(...values)];
-  if (low === high) [low, high] = [low - (Math.abs(low) / 10 || 1), high + (Math.abs(high) / 10 || 1)];
-  const margin = 0.06 * (high - low);
-  return [low - margin, high + margin];
-}
-
-function render(plot, { series, references }, { width, height, x, cursor }) {
-  const points = series.flatMap((s) => s.points).filter((p) => Number.isFinite(p[1]));
-  plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
-  plot.setAttribute("height", height);
-  if (!points.length) {
-    plot.replaceChildren(svg("text", { x: width / 2, y: height / 2, class: "axis", "text-anchor": "middle" }, "no data yet"));
-    return;
-  }
-  const [left, right] = [Math.min(...points.map((p) => p[0])), Math.max(...points.map((p) => p[0]), Math.min(...points.map((p) => p[0])) + 1)];
-  const [low, high] = range([...points.map((p) => p[1]), ...references.map((r) => r.value)]);
-  const toX = (value) => MARGIN.left + ((value - left) / (right - left)) * (width - MARGIN.left - MARGIN.right);
-  const toY = (value) => height - MARGIN.bottom - ((value - low) / (high - low)) * (height - MARGIN.top - MARGIN.bottom);
-  const parts = [];
-  for (const tick of ticks(low, high, 4)) {
-    parts.push(svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: toY(tick), y2: toY(tick) }));
-    parts.push(svg("text", { class: "axis", x: MARGIN.left - 8, y: toY(tick) + 4, "text-anchor": "end" }, tickLabel(tick)));
-  }
-  const whole = ticks(left, right, Math.max(2, Math.floor(width / 110))).filter((tick) => Number.isInteger(tick));
-  for (const tick of whole) {
-    parts.push(svg("text", { class: "axis", x: toX(tick), y: height - 10, "text-anchor": tick === right ? "end" : "middle" }, tick === whole[0] ? `${x} ${tick}` : number(tick)));
-  }
-  for (const reference of references) {
-    parts.push(svg("line", { class: "line reference", x1: MARGIN.left, x2: width - MARGIN.right, y1: toY(reference.value), y2: toY(reference.value), "stroke-dasharray": "3 4" }));
-    parts.push(svg("text", { class: "axis", x: width - MARGIN.right, y: toY(reference.value) - 5, "text-anchor": "end" }, `${reference.name} ${number(reference.value)}`));
-  }
-  for (const one of series) {
-    const drawn = one.points.filter((p) => Number.isFinite(p[1]));
-    if (!drawn.length) continue;
-    const path = drawn.map(([px, py], i) => `${i ? "L" : "M"}${toX(px).toFixed(1)} ${toY(py).toFixed(1)}`).join("");
-    parts.push(svg("path", { class: `line series-${one.style % 8}`, d: path, "stroke-dasharray": DASHES[one.style % 8] }));
-    if (drawn.length < 40) {
-      for (const [px, py] of drawn) parts.push(svg("circle", { class: `dot series-${one.style % 8}`, cx: toX(px), cy: toY(py), r: 2.6 }));
-    }
-  }
-  if (cursor !== null) {
-    parts.push(svg("line", { class: "cursor", x1: toX(cursor), x2: toX(cursor), y1: MARGIN.top, y2: height - MARGIN.bottom }));
-    for (const one of series) {
-      const point = one.points.find((p) => p[0] === cursor);
-      if (point && Number.isFinite(point[1])) parts.push(svg("circle", { class: `dot series-${one.style % 8}`, cx: toX(cursor), cy: toY(point[1]), r: 5 }));
-    }
-  }
-  plot.replaceChildren(...parts);
+/** A menu whose entries are made when it opens: a page has many menus. */
+export function menu(label, entries) {
+  const list = h("div", { class: "menu-list" });
+  const element = h("details", { class: "menu" }, h("summary", { "aria-label": label, title: label }, "⋯"), list);
+  const close = () => (element.open = false);
+  element.addEventListener("toggle", () => {
+    if (!element.open) return list.replaceChildren();
+    list.replaceChildren(...entries().map(([text, action]) => h("button", {
+      type: "button",
+      onclick: () => {
+        close();
+        action();
+      },
+    }, text)));
+  });
+  element.addEventListener("focusout", ({ relatedTarget }) => element.contains(relatedTarget) || close());
+  element.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    close();
+    element.firstChild.focus();
+  });
+  return element;
 }

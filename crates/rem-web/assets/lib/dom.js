@@ -1,6 +1,7 @@
 // DOM helpers.
 
-const SVG = "http://www.w3.org/2000/svg";
+/** The namespace of SVG. */
+export const SVG = "http://www.w3.org/2000/svg";
 
 /** Creates an element. Attributes that start with "on" are listeners; null and false are skipped. */
 export function h(tag, attributes = {}, ...children) {

@@ -119,8 +119,9 @@ function episodePlayer(header, payload) {
       if (current === header.steps.length - 1) pause();
     }, PLAYBACK_MS);
   };
-  const series = (name, style) => ({ name, style, points: header.steps.map((step, i) => [stepNumber(i), step[name]]) });
-  values.show({ series: hasAgent ? [series("value", 0), series("reward", 1)] : [series("reward", 1)] });
+  const series = (name, style, kind) => ({ name, style, kind, points: header.steps.map((step, i) => [stepNumber(i), step[name]]) });
+  const reward = series("reward", 1, "stem");
+  values.show({ series: hasAgent ? [series("value", 0), reward] : [reward] });
   show(0);
   const page = header.steps.length < header.episode.steps ? `, steps ${stepNumber(0)} to ${stepNumber(header.steps.length - 1)} of ${header.episode.steps}` : "";
   const collected = `Collected in epoch ${header.episode.epoch}${page}.`;

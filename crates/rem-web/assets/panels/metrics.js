@@ -1,34 +1,44 @@
 // One chart per metric, grouped by phase.
 
-import { chart } from "../lib/chart.js";
-import { h, notice } from "../lib/dom.js";
+import { isConstant } from "../chart/transform.js";
+import { ChartBoard, loadMetrics } from "../lib/board.js";
 import { words } from "../lib/format.js";
 import { isTest, metricSeries } from "../lib/history.js";
 
 export function metricsPanel(state) {
-  const charts = new Map();
-  const sections = new Map();
-  const empty = notice("No metrics yet.", "The first ones appear after the first phase of the first epoch.");
-  const element = h("div", {}, empty);
-  return {
-    element,
-    draw() {
-      for (const phase of state.history.phases()) {
-        if (!sections.has(phase)) {
-          const grid = h("div", { class: "charts" });
-          sections.set(phase, grid);
-          element.append(h("h2", {}, words(phase)), grid);
-        }
-        for (const metric of state.history.metrics(phase).filter((name) => !isTest(name))) {
-          const id = `${phase} ${metric}`;
-          if (!charts.has(id)) {
-            charts.set(id, chart({ title: metric }));
-            sections.get(phase).append(charts.get(id).element);
-          }
-          charts.get(id).show({ series: metricSeries(state.history, phase, metric) });
-        }
+  const board = new ChartBoard({ settings: state.chartSettings, empty: "No metrics yet. The first ones appear after the first phase of the first epoch." });
+  let known = null;
+  let drawn = null;
+
+  function addCharts() {
+    const { history } = state;
+    for (const phase of history.phases()) {
+      for (const metric of history.metrics(phase).filter((name) => !isTest(name))) {
+        const series = (axis) => metricSeries(state.history, phase, metric, axis);
+        board.add({
+          id: `${phase}/${metric}`, group: words(phase), title: metric, ...known.get(`${phase}/${metric}`),
+          data: (axis) => ({ series: series(axis) }),
+          isConstant: () => series("epoch").every(({ points }) => isConstant(points.y)),
+        });
       }
-      empty.hidden = sections.size > 0;
+    }
+    for (const phase of history.timing.phases.keys()) {
+      board.add({
+        id: `time/${phase}`, group: "time per epoch", title: words(phase), unit: "s",
+        data: (axis) => ({ series: [{ name: "seconds", style: 0, points: state.history.seconds(phase, axis) }] }),
+      });
+    }
+  }
+
+  return {
+    element: board.element,
+    async draw() {
+      known ??= await loadMetrics();
+      const { history } = state;
+      if (drawn?.history === history && drawn.version === history.version) return;
+      drawn = { history, version: history.version };
+      addCharts();
+      board.invalidate();
     },
   };
 }

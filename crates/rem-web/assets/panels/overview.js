@@ -4,33 +4,56 @@ import { chart } from "../lib/chart.js";
 import { h, notice } from "../lib/dom.js";
 import { duration, number, percent, words } from "../lib/format.js";
 import { returnSeries } from "../lib/history.js";
+import { sparkline } from "../lib/sparkline.js";
+
+/** The metrics to watch first, by their names in `metrics.jsonl`. */
+const KEY_METRICS = [
+  ["evaluate", "mean_return", number, () => "last evaluation"],
+  ["collect", "steps", number, () => "environment steps"],
+  ["tokenizer", "explained_variance", percent, () => "tokenizer reconstructions"],
+  ["tokenizer", "active_codes", number, ({ details }) => (details.vocabulary ? `of ${details.vocabulary} codes` : "codes in use")],
+  ["world_model", "loss_obs", number, () => "world model, nats per token"],
+  ["actor_critic", "imagined_return", number, () => "actor-critic, in imagination"],
+];
+
+/** Most points of a tile's curve. */
+const CURVE_POINTS = 80;
 
 export function overviewPanel(state) {
-  const returns = chart({ title: "Return", tall: true });
-  const tiles = h("ul", { class: "tiles" });
-  const phases = h("div", {});
+  const returns = chart({ title: "Return", tall: true, settings: state.chartSettings });
+  const tiles = KEY_METRICS.map(tile);
+  const phases = h("div", { class: "boxed" });
+  returns.follow(() => ({
+    series: returnSeries(state.history, state.chartSettings.axis), references: state.details.references,
+  }));
   return {
-    element: h("div", {}, returns.element, tiles, h("h2", {}, "Time per phase"), phases),
+    element: h("div", {},
+      h("div", { class: "overview" }, returns.element, h("ul", { class: "tiles" }, tiles.map(({ element }) => element))),
+      h("h2", {}, "Time per phase"), phases),
     draw() {
-      returns.show({ series: returnSeries(state.history), references: state.details?.references ?? [] });
-      tiles.replaceChildren(...keyMetrics(state));
+      returns.invalidate();
+      for (const { show } of tiles) show(state);
       phases.replaceChildren(...phaseTimes(state.progress));
     },
   };
 }
 
-/** The last values of the metrics to watch first, by their names in `metrics.jsonl`. */
-function keyMetrics({ history, details }) {
-  const tile = (title, value, text) => h("li", { class: "tile" }, h("span", {}, title), h("strong", {}, value), h("span", { class: "muted" }, text));
-  const codes = details?.vocabulary ? `of ${details.vocabulary} codes` : "codes in use";
-  return [
-    tile("explained_variance", percent(history.last("tokenizer", "explained_variance")), "tokenizer reconstructions"),
-    tile("active_codes", number(history.last("tokenizer", "active_codes")), codes),
-    tile("loss_obs", number(history.last("world_model", "loss_obs")), "world model, nats per token"),
-    tile("imagined_return", number(history.last("actor_critic", "imagined_return")), "actor-critic, in imagination"),
-    tile("mean_return", number(history.last("evaluate", "mean_return")), "last evaluation"),
-    tile("steps", number(history.last("collect", "steps")), "environment steps"),
-  ];
+/** The last value of a metric above its curve. */
+function tile([phase, metric, format, description]) {
+  const value = h("strong", {});
+  const text = h("span", { class: "muted" });
+  const curve = sparkline();
+  return {
+    element: h("li", { class: "tile" }, h("span", {}, metric), value, text, curve.element),
+    show(state) {
+      const { x, y } = state.history.points(phase, metric);
+      value.textContent = format(y.length ? y[y.length - 1] : null);
+      text.textContent = description(state);
+      const every = Math.max(1, Math.ceil(x.length / CURVE_POINTS));
+      const points = x.map((epoch, i) => [epoch, y[i]]).filter((_, i) => (x.length - 1 - i) % every === 0);
+      curve.show(points, `${metric} over ${x.length} epochs`);
+    },
+  };
 }
 
 function phaseTimes(progress) {

@@ -1,6 +1,7 @@
 // One run: a header and a tab per aspect.
 
 import { getJson, runPath, subscribe } from "../lib/api.js";
+import { storedSettings } from "../lib/board.js";
 import { h, notice, perFrame, throttle } from "../lib/dom.js";
 import { duration, timeOfDay } from "../lib/format.js";
 import { History } from "../lib/history.js";
@@ -11,7 +12,8 @@ import { logPanel } from "../panels/log.js";
 import { metricsPanel } from "../panels/metrics.js";
 import { overviewPanel } from "../panels/overview.js";
 import { tokenizerPanel } from "../panels/tokenizer.js";
-import { badge } from "./runs.js";
+import { presetText } from "../runs/order.js";
+import { badge } from "../runs/parts.js";
 
 const TABS = {
   overview: { title: "Overview", panel: overviewPanel },
@@ -26,8 +28,12 @@ const TABS = {
 /** Redraws caused by events are at least this far apart: training on the same machine needs the processor. */
 const REDRAW_MS = 2000;
 
-export function runView(name, firstTab) {
-  const state = { name, history: new History(), details: null, progress: null, summary: null, error: null, connection: null };
+export async function runView(name, firstTab) {
+  // An unknown run is an error of the whole page.
+  const details = await getJson(runPath(name));
+  const state = {
+    name, history: new History(), details, progress: null, summary: details, error: null, connection: null, chartSettings: storedSettings(),
+  };
   const header = h("div", { class: "header" });
   const problems = h("div", {});
   const panel = h("div", { role: "tabpanel", id: "panel", tabindex: 0 });
@@ -95,7 +101,7 @@ export function runView(name, firstTab) {
       state.connection = null;
     },
     onEvent(event) {
-      if (event.type === "metrics") state.history.apply(event);
+      if (event.type === "metrics" || event.type === "timing") state.history.apply(event);
       if (event.type === "progress") state.progress = { ...event.progress, receivedAt: Date.now() };
       if (event.type === "summary") {
         state.summary = event.summary;
@@ -108,7 +114,6 @@ export function runView(name, firstTab) {
       draw();
     },
   });
-  refresh();
   open(firstTab);
   return {
     title: name,
@@ -129,19 +134,23 @@ export function runView(name, firstTab) {
 /** Name, state, progress and estimated end. */
 function heading({ name, summary, progress, connection }) {
   const facts = [];
-  if (summary?.game) facts.push(summary.game);
-  if (summary?.seed !== null && summary?.seed !== undefined) facts.push(`seed ${summary.seed}`);
-  if (summary) facts.push(`epoch ${summary.epoch}${summary.epochs ? ` of ${summary.epochs}` : ""}`);
-  if (progress?.seconds_left && summary?.state === "training") {
+  if (summary.title) facts.push(name);
+  if (summary.game) facts.push(summary.game);
+  if (summary.preset) facts.push(`preset ${presetText(summary)}`);
+  if (summary.seed !== null) facts.push(`seed ${summary.seed}`);
+  facts.push(`epoch ${summary.epoch}${summary.epochs ? ` of ${summary.epochs}` : ""}`);
+  if (progress?.seconds_left && summary.state === "training") {
     const left = Math.max(0, progress.seconds_left - (Date.now() - progress.receivedAt) / 1000);
     facts.push(`about ${duration(left)} left`, `ends ${timeOfDay(left)}`);
   }
   if (connection) facts.push(connection);
   return [
     h("div", { class: "row" },
-      h("h1", {}, name), summary ? badge(summary.state) : null,
+      h("h1", {}, summary.title ?? name), badge(summary.state), h("span", { class: "push" }),
       h("a", { class: "button primary", href: `#/play/${encodeURIComponent(name)}` }, "Play ▸")),
     h("p", { class: "muted", id: "facts" }, facts.join(" · ")),
-    summary?.epochs ? h("progress", { max: summary.epochs, value: summary.epoch, "aria-label": "Epochs" }) : null,
+    summary.tags.length ? h("p", { class: "tags" }, summary.tags.map((tag) => h("span", { class: "tag" }, tag))) : null,
+    summary.note ? h("p", { class: "note" }, summary.note) : null,
+    summary.epochs ? h("progress", { max: summary.epochs, value: summary.epoch, "aria-label": "Epochs" }) : null,
   ].filter(Boolean);
 }

@@ -1,6 +1,6 @@
 //! The summary of a run: what the list of runs shows.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -8,12 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use rem::run::Scores;
-use rem_run::{ProtocolValues, layout, parse_lines};
+use rem_run::{Labels, ProtocolValues, Score, layout, parse_lines};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::config;
 use super::files::{read_json, run_file};
+use super::preset;
 
 /// A row in the list of runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,8 +23,18 @@ pub(crate) struct Summary {
     pub name: String,
     /// Whether it trains.
     pub state: RunState,
+    /// The name in `labels.json`.
+    pub title: Option<String>,
+    /// Its tags in `labels.json`.
+    pub tags: BTreeSet<String>,
+    /// Its note in `labels.json`.
+    pub note: Option<String>,
     /// The name of the environment.
     pub game: Option<String>,
+    /// The preset that it started from, if `protocol.json` has it, or the nearest one.
+    pub preset: Option<String>,
+    /// The number of keys in which the config differs from it, if it is the nearest one.
+    pub preset_changes: Option<usize>,
     /// The seed.
     pub seed: Option<u64>,
     /// The epoch of the last line in `metrics.jsonl`.
@@ -32,6 +43,8 @@ pub(crate) struct Summary {
     pub epochs: Option<u32>,
     /// The mean return of the last evaluation.
     pub score: Option<f64>,
+    /// Epochs and mean returns of evaluations, thinned out to [`CURVE_POINTS`].
+    pub curve: Vec<(u32, f32)>,
     /// Time since the run last wrote a file.
     pub idle_seconds: Option<f64>,
 }
@@ -51,15 +64,20 @@ pub(crate) enum RunState {
 /// A run that writes no file for this long is stopped, unless its phases take longer.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The files of a summary. A change of any but the last means that the run is training.
-const FILES: [&str; 6] = [
+/// Most points of the curve in a summary: a sparkline has few pixels.
+const CURVE_POINTS: usize = 60;
+
+/// The files of a summary. A change of one of the first [`WRITTEN`] means that the run is training.
+const FILES: [&str; 7] = [
     layout::METRICS,
     layout::TIMING,
     layout::CHECKPOINTS,
     layout::CONFIG,
     layout::PROTOCOL,
     layout::SCORES,
+    layout::LABELS,
 ];
+const WRITTEN: usize = 5;
 
 /// Modification time and length of a file.
 type Stamp = Option<(SystemTime, u64)>;
@@ -71,15 +89,19 @@ fn stamp(path: &Path) -> Stamp {
 
 /// Reads the summary of a run. Reads its files again only when they have changed.
 #[derive(Default)]
-pub(crate) struct SummaryReader(Option<([Stamp; 6], FileContents)>);
+pub(crate) struct SummaryReader(Option<([Stamp; FILES.len()], FileContents)>);
 
 /// The part of a summary that does not depend on the current time.
 struct FileContents {
+    labels: Labels,
     game: Option<String>,
+    preset: Option<String>,
+    preset_changes: Option<usize>,
     seed: Option<u64>,
     epoch: u32,
     epochs: Option<u32>,
     score: Option<f64>,
+    curve: Vec<(u32, f32)>,
     finished: bool,
     /// A training run writes at least this often.
     idle_timeout: Duration,
@@ -92,7 +114,10 @@ impl SummaryReader {
             Some((cached, contents)) if cached == stamps => contents,
             _ => FileContents::read(dir),
         };
-        let written = stamps[..5].iter().flatten().map(|(written, _)| *written);
+        let written = stamps[..WRITTEN]
+            .iter()
+            .flatten()
+            .map(|(written, _)| *written);
         let (_, contents) = self.0.insert((stamps, contents));
         let idle = written.max().map(|latest| {
             let since = SystemTime::now().duration_since(latest);
@@ -105,11 +130,17 @@ impl SummaryReader {
                 Some(idle) if idle < contents.idle_timeout => RunState::Training,
                 _ => RunState::Stopped,
             },
+            title: contents.labels.name.clone(),
+            tags: contents.labels.tags.clone(),
+            note: contents.labels.note.clone(),
             game: contents.game.clone(),
+            preset: contents.preset.clone(),
+            preset_changes: contents.preset_changes,
             seed: contents.seed,
             epoch: contents.epoch,
             epochs: contents.epochs,
             score: contents.score,
+            curve: contents.curve.clone(),
             idle_seconds: idle.map(|idle| idle.as_secs_f64()),
         }
     }
@@ -138,10 +169,22 @@ impl FileContents {
     fn read(dir: &Path) -> Self {
         let config = config(dir).ok();
         let scores: Option<Scores> = read_json(dir, layout::SCORES).ok().flatten();
-        let protocol = || read_json::<ProtocolValues>(dir, layout::PROTOCOL);
+        let protocol = read_json::<ProtocolValues>(dir, layout::PROTOCOL);
+        let protocol = protocol.ok().flatten();
+        let recorded = |key: &str| Some(protocol.as_ref()?.text(key)?.to_owned());
+        let nearest = config.as_ref().and_then(preset::nearest);
+        let preset = recorded("preset").or(nearest.map(|nearest| nearest.name.into()));
+        let nearest = nearest.filter(|nearest| preset.as_deref() == Some(nearest.name));
         let game = config.as_ref().map(|config| config.env.game.clone());
+        let evaluations = scores.as_ref().map_or(&[][..], |s| &s.evaluations);
+        let labels = read_json(dir, layout::LABELS).ok().flatten();
         Self {
-            game: game.or_else(|| Some(protocol().ok()??.text("game")?.to_owned())),
+            // Damaged labels are not worth an error here: they change nothing about the run.
+            labels: labels.unwrap_or_default(),
+            preset_changes: nearest.map(|nearest| nearest.changes),
+            preset,
+            curve: thinned(evaluations),
+            game: game.or_else(|| recorded("game")),
             seed: config.as_ref().map(|config| config.seed),
             epoch: last_lines(dir, layout::METRICS)
                 .iter()
@@ -150,10 +193,23 @@ impl FileContents {
                 .unwrap_or(0),
             epochs: config.map(|config| config.train.epochs),
             finished: scores.as_ref().is_some_and(|s| s.final_score.is_some()),
-            score: scores.and_then(|s| Some(s.evaluations.last()?.mean)),
+            score: evaluations.last().map(|score| score.mean),
             idle_timeout: IDLE_TIMEOUT.max(slowest_phase(dir).saturating_mul(3)),
         }
     }
+}
+
+/// The first, the last, and evenly spaced evaluations between them.
+fn thinned(evaluations: &[Score]) -> Vec<(u32, f32)> {
+    let count = evaluations.len().min(CURVE_POINTS);
+    let index = |i: usize| i * (evaluations.len() - 1) / (count - 1).max(1);
+    let point = |i: usize| {
+        (
+            evaluations[index(i)].epoch,
+            evaluations[index(i)].mean as f32,
+        )
+    };
+    (0..count).map(point).collect()
 }
 
 /// The duration of the slowest recent phase.
@@ -212,6 +268,45 @@ mod tests {
         write(10);
         assert_eq!(summaries.read(&runs)[0].epoch, 10);
         assert!(summaries.read(&BTreeMap::new()).is_empty());
+    }
+
+    #[test]
+    fn a_long_curve_keeps_its_ends() {
+        let score = |epoch| Score {
+            epoch,
+            steps: 0,
+            mean: f64::from(epoch),
+            returns: Vec::new(),
+        };
+        let curve = |epochs: u32| thinned(&(1..=epochs).map(score).collect::<Vec<_>>());
+        assert_eq!(curve(0), []);
+        assert_eq!(curve(1), [(1, 1.0)]);
+        assert_eq!(curve(3), [(1, 1.0), (2, 2.0), (3, 3.0)]);
+        let long = curve(601);
+        assert_eq!(
+            (long.len(), long[0], long[59]),
+            (60, (1, 1.0), (601, 601.0))
+        );
+        assert!(long.is_sorted_by(|a, b| a.0 < b.0));
+    }
+
+    #[test]
+    fn labels_do_not_make_a_run_look_active() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut reader = SummaryReader::default();
+        assert_eq!(reader.read("run", parent.path()).title, None);
+        let labels = r#"{"name": "longer horizon", "tags": ["paper"]}"#;
+        fs::write(parent.path().join("labels.json"), labels).unwrap();
+        let summary = reader.read("run", parent.path());
+        assert_eq!(summary.title.as_deref(), Some("longer horizon"));
+        assert!(summary.tags.contains("paper"));
+        assert_eq!(
+            (summary.state, summary.idle_seconds),
+            (RunState::Stopped, None)
+        );
+        // Damaged labels count as none.
+        fs::write(parent.path().join("labels.json"), "{").unwrap();
+        assert_eq!(reader.read("run", parent.path()).title, None);
     }
 
     #[test]

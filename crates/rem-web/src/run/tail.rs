@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 
 use super::files::run_file;
 
-/// Most bytes per poll. The next poll reads on.
-const MAX_BYTES: u64 = 1 << 22;
+/// Most bytes per poll. The next poll reads on. It bounds the memory of a stream.
+const MAX_BYTES: u64 = 1 << 20;
 
 /// A reader that returns the new lines of a log.
 #[derive(Debug)]
@@ -24,13 +24,13 @@ pub(crate) struct LogTail {
 
 /// The result of a poll.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct NewLines {
+pub(crate) struct NewLines<T> {
     /// The log was truncated: `lines` replace all earlier ones.
     pub reset: bool,
-    pub lines: Vec<Value>,
+    pub lines: Vec<T>,
 }
 
-impl NewLines {
+impl<T> NewLines<T> {
     pub fn is_empty(&self) -> bool {
         !self.reset && self.lines.is_empty()
     }
@@ -46,8 +46,8 @@ impl LogTail {
         }
     }
 
-    /// Complete lines since the last poll. A missing file counts as empty; lines that are not JSON are skipped.
-    pub fn poll(&mut self) -> io::Result<NewLines> {
+    /// Complete lines since the last poll. A missing file counts as empty; lines that are not valid are skipped.
+    pub fn poll<T: DeserializeOwned>(&mut self) -> io::Result<NewLines<T>> {
         let path = run_file(&self.run, self.log).map_err(io::Error::other)?;
         let mut file = path.map(File::open).transpose()?;
         let unchanged = match &mut file {
@@ -77,7 +77,7 @@ impl LogTail {
         Ok(file.read_exact(&mut found).is_ok() && found == self.last)
     }
 
-    fn read_lines(&mut self, mut file: File) -> io::Result<Vec<Value>> {
+    fn read_lines<T: DeserializeOwned>(&mut self, mut file: File) -> io::Result<Vec<T>> {
         let mut bytes = Vec::new();
         file.seek(SeekFrom::Start(self.offset))?;
         file.take(MAX_BYTES).read_to_end(&mut bytes)?;
@@ -95,9 +95,10 @@ impl LogTail {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::Value;
     use std::fs;
 
-    fn numbers(appended: &NewLines) -> Vec<u64> {
+    fn numbers(appended: &NewLines<Value>) -> Vec<u64> {
         appended
             .lines
             .iter()
@@ -110,10 +111,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("log.jsonl");
         let mut tail = LogTail::new(dir.path().into(), "log.jsonl");
-        assert!(tail.poll().unwrap().is_empty());
+        assert!(tail.poll::<Value>().unwrap().is_empty());
         fs::write(&path, "{\"n\":1}\nnot json\n{\"n\":2}\n{\"n\"").unwrap();
         assert_eq!(numbers(&tail.poll().unwrap()), [1, 2]);
-        assert!(tail.poll().unwrap().is_empty());
+        assert!(tail.poll::<Value>().unwrap().is_empty());
         fs::write(&path, "{\"n\":1}\nnot json\n{\"n\":2}\n{\"n\":3}\n").unwrap();
         let more = tail.poll().unwrap();
         assert_eq!((more.reset, numbers(&more)), (false, vec![3]));
@@ -125,7 +126,7 @@ mod tests {
         let path = dir.path().join("log.jsonl");
         let mut tail = LogTail::new(dir.path().into(), "log.jsonl");
         fs::write(&path, "{\"n\":1}\n{\"n\":2}\n").unwrap();
-        tail.poll().unwrap();
+        tail.poll::<Value>().unwrap();
         fs::write(&path, "{\"n\":1}\n").unwrap();
         let cut = tail.poll().unwrap();
         assert_eq!((cut.reset, numbers(&cut)), (true, vec![1]));
@@ -134,7 +135,7 @@ mod tests {
         let grown = tail.poll().unwrap();
         assert_eq!((grown.reset, numbers(&grown)), (true, vec![7, 8, 9]));
         fs::remove_file(&path).unwrap();
-        assert!(tail.poll().unwrap().reset);
-        assert!(tail.poll().unwrap().is_empty());
+        assert!(tail.poll::<Value>().unwrap().reset);
+        assert!(tail.poll::<Value>().unwrap().is_empty());
     }
 }

@@ -12,7 +12,7 @@ const FORK: &str = "`--fork NEW_RUN` starts another run from the checkpoint, wit
 impl Config {
     /// The settings, by their full keys, whose values are others in `other`.
     pub fn differences(&self, other: &Self) -> BTreeMap<String, SettingChange> {
-        let (here, there) = (self.values(), other.values());
+        let (here, there) = (self.json_values(), other.json_values());
         let keys = here.keys().chain(there.keys());
         let value = |config: &BTreeMap<String, Value>, key| config.get(key).cloned();
         keys.map(|key| {
@@ -23,8 +23,8 @@ impl Config {
         .collect()
     }
 
-    /// All values by their full key: `tokenizer.vocabulary`.
-    fn values(&self) -> BTreeMap<String, Value> {
+    /// As [`Self::values`], in JSON.
+    fn json_values(&self) -> BTreeMap<String, Value> {
         let config = serde_json::to_value(self).expect("a config is always representable in JSON");
         let mut values = BTreeMap::new();
         flatten("", config, &mut values);

@@ -1,10 +1,10 @@
 //! `docs/reference/config.md`, generated from the config's types and doc comments.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use schemars::schema_for;
 use serde_json::Value as Json;
-use toml::{Table, Value};
 
 use super::Config;
 
@@ -55,9 +55,9 @@ fn every_value_of_a_config_has_a_row() {
 
 fn reference() -> String {
     let (paper, quick) = (values("atari100k"), values("quick"));
-    let value = |values: &[(String, String)], key: &str| {
-        let found = values.iter().find(|(name, _)| name == key);
-        found.map_or("–".to_string(), |(_, value)| format!("`{value}`"))
+    let value = |values: &BTreeMap<String, String>, key: &str| {
+        let found = values.get(key);
+        found.map_or("–".to_string(), |value| format!("`{value}`"))
     };
     let mut page = String::from(
         "# Config keys\n\n\
@@ -220,18 +220,6 @@ fn one_line(text: &str) -> String {
 }
 
 /// The values of a preset, by key.
-fn values(preset: &str) -> Vec<(String, String)> {
-    fn flatten(table: &Table, prefix: &str, into: &mut Vec<(String, String)>) {
-        for (key, value) in table {
-            let key = format!("{prefix}{key}");
-            match value {
-                Value::Table(inner) => flatten(inner, &format!("{key}."), into),
-                value => into.push((key, value.to_string())),
-            }
-        }
-    }
-    let config = Config::load(preset, &[]).unwrap().to_toml();
-    let mut values = Vec::new();
-    flatten(&config.parse().unwrap(), "", &mut values);
-    values
+fn values(preset: &str) -> BTreeMap<String, String> {
+    Config::load(preset, &[]).unwrap().values()
 }
