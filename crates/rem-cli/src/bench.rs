@@ -20,18 +20,22 @@ mod workload;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use rand::SeedableRng;
 use rem::config::ConfigError;
+use rem::suggest::{and, nearest};
 use serde::{Deserialize, Serialize};
 use sizes::{Batches, Scale, Setup, System};
 use workload::{Phase, Workload};
 
+use crate::args::{self, at_least_one};
+use crate::table::Table;
+
 /// Time the training steps
 ///
-/// Prints one JSON object per phase: milliseconds per step and per frame, GFLOP/s, the fraction of this machine's
-/// measured peak, and the peak memory of the process so far. `--compare` measures other agents too and prints a table.
+/// Prints for each phase: milliseconds per step and per frame, GFLOP/s, the fraction of this machine's measured peak,
+/// and the peak memory of the process so far. `--compare` measures other agents too and prints a table.
 /// Run it on an idle machine.
 #[derive(Args)]
 #[command(after_long_help = "\
@@ -58,7 +62,7 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',', value_name = "PHASE,…")]
     only: Vec<String>,
     /// Timed repetitions of each phase after one warm-up; the fastest counts. Steps of 10 s or more are not repeated
-    #[arg(long, default_value_t = 3, value_name = "N")]
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one::<usize>)]
     repeats: usize,
     /// Output of the PyTorch reference benchmark (JSON lines) to compare with
     #[arg(long, value_name = "FILE", conflicts_with = "compare")]
@@ -67,8 +71,8 @@ pub struct BenchArgs {
     /// in the paper's Figure 1; iris-rem has those of REM, as in its Figure 11
     #[arg(long, value_delimiter = ',', value_name = "AGENT,…")]
     compare: Vec<System>,
-    /// With --compare: print JSON lines instead of a table
-    #[arg(long, requires = "compare")]
+    /// Print JSON lines instead of a table
+    #[arg(long)]
     json: bool,
     /// With --compare: also write a page with the table and an SVG with the figure; text above `<!-- measured -->` is
     /// kept
@@ -85,7 +89,7 @@ struct Machine {
     #[arg(long, default_value = "flex", value_name = "NAME[:INDEX]")]
     device: String,
     /// CPU threads; 0 means one per core
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = args::threads)]
     threads: usize,
     /// Matrix products in f32, or with bfloat16 inputs (mixed)
     #[arg(long, default_value = "mixed")]
@@ -207,8 +211,15 @@ impl BenchArgs {
         for (name, phase, system) in phases {
             let measured = measure(phase, system, &setup, self.repeats)?;
             let line = measured.line(name, peak);
-            println!("{}", serde_json::to_string(&line)?);
+            match self.json {
+                true => println!("{}", serde_json::to_string(&line)?),
+                false => eprint!("."),
+            }
             lines.push(line);
+        }
+        if !self.json {
+            eprintln!();
+            print!("{}", table(&lines));
         }
         if let Some(reference) = reference {
             compare_with_reference(&lines, &reference);
@@ -308,7 +319,10 @@ fn chosen<T: Copy>(all: &[T], name: impl Fn(&T) -> &str, names: &[String]) -> Re
         let known = all.iter().find(|one| name(one) == wanted).copied();
         known.ok_or_else(|| {
             let available: Vec<_> = all.iter().map(&name).collect();
-            let hint = format!("the phases are {}", available.join(", "));
+            let hint = match nearest(wanted, available.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the phases are {}", and(&available)),
+            };
             usage(format!("unknown phase `{wanted}`"), hint)
         })
     };
@@ -325,18 +339,51 @@ fn round(x: f64, digits: i32) -> f64 {
     (x * scale).round() / scale
 }
 
+/// The phases as a table.
+fn table(lines: &[Line]) -> String {
+    let header = [
+        "phase",
+        "batch",
+        "frames",
+        "ms",
+        "ms per frame",
+        "GFLOP/s",
+        "of peak",
+        "peak memory",
+    ];
+    let mut table = Table::new(&header, 1);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".into());
+    for line in lines {
+        table.push(vec![
+            line.phase.clone(),
+            line.batch.to_string(),
+            line.frames.to_string(),
+            format!("{:.1}", line.ms),
+            format!("{:.3}", line.ms_per_frame),
+            format!("{:.1}", line.gflops),
+            or_dash(
+                line.share_of_peak
+                    .map(|share| format!("{:.0}%", 100.0 * share)),
+            ),
+            or_dash(line.peak_memory_mb.map(|mb| format!("{mb:.0} MB"))),
+        ]);
+    }
+    table.terminal()
+}
+
 fn read_lines(file: &PathBuf) -> Result<Vec<Line>> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read `{}`", file.display()))?;
+    const HINT: &str = "`rem bench --json` and the PyTorch reference benchmark print such lines";
+    let text = std::fs::read_to_string(file).map_err(rem::Error::io(file))?;
     let line = |(i, text): (usize, &str)| {
-        serde_json::from_str(text).with_context(|| format!("`{}` line {}", file.display(), i + 1))
+        let place = format!("`{}` line {}", file.display(), i + 1);
+        serde_json::from_str(text).map_err(|error| usage(format!("{place}: {error}"), HINT))
     };
     let lines: Vec<Line> = (text.lines().enumerate())
         .filter(|(_, text)| !text.trim().is_empty())
         .map(line)
         .collect::<Result<_>>()?;
     if lines.is_empty() {
-        bail!("`{}` is empty", file.display());
+        return Err(usage(format!("`{}` is empty", file.display()), HINT));
     }
     Ok(lines)
 }

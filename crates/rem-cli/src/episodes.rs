@@ -14,6 +14,9 @@ use rem::run::checkpoint;
 use rem::run::{read_config, read_protocol};
 use rem::train::eval_media;
 use rem_run::layout;
+use serde_json::json;
+
+use crate::args::{LARGEST, at_least_one, whole};
 
 /// List and export the episodes of a run, or delete its media files
 ///
@@ -35,8 +38,11 @@ pub struct EpisodesArgs {
     #[arg(value_name = "RUN|FILE.npz")]
     source: PathBuf,
     /// List only the last N episodes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     last: Option<usize>,
+    /// Print JSON: one object per episode, or the steps of an episode file
+    #[arg(long)]
+    json: bool,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -52,6 +58,7 @@ enum Action {
 #[derive(Args)]
 struct ExportArgs {
     /// Episode number, as listed; not needed for an episode file
+    #[arg(value_name = "N", value_parser = whole::<usize>(0..=LARGEST))]
     number: Option<usize>,
     /// Export all episodes of a run, into the directory `--out`
     #[arg(long, conflicts_with = "number", requires = "out")]
@@ -63,10 +70,10 @@ struct ExportArgs {
     #[arg(long, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
     /// Milliseconds per frame (GIF)
-    #[arg(long, value_name = "N", default_value_t = 120)]
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = whole::<u32>(20..=600_000))]
     frame_ms: u32,
     /// Frames per row (strip)
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one::<usize>)]
     columns: usize,
 }
 
@@ -102,11 +109,19 @@ pub fn run(args: EpisodesArgs) -> Result<()> {
     match args.action {
         None if is_file => {
             let episode = Episode::read(&args.source).map_err(Error::from)?;
-            ignore_broken_pipe(show(&episode, &mut io::stdout().lock()))?;
+            let out = &mut io::stdout().lock();
+            ignore_broken_pipe(match args.json {
+                true => show_json(&episode, out),
+                false => show(&episode, out),
+            })?;
         }
         None => {
             let archive = archive(&args.source)?;
-            ignore_broken_pipe(list(&archive, args.last, &mut io::stdout().lock()))?;
+            let out = &mut io::stdout().lock();
+            ignore_broken_pipe(match args.json {
+                true => list_json(&archive, args.last, out),
+                false => list(&archive, args.last, out),
+            })?;
             if let Some(problem) = archive.problem {
                 eprintln!("note: cannot read the remaining episodes: {problem}");
             }
@@ -146,6 +161,38 @@ fn list(archive: &Archive, last: Option<usize>, out: &mut impl Write) -> io::Res
         ]);
     }
     writeln!(out, "{}", table.trim_fmt())
+}
+
+/// A line of JSON per episode.
+fn list_json(archive: &Archive, last: Option<usize>, out: &mut impl Write) -> io::Result<()> {
+    let skipped = last.map_or(0, |last| archive.episodes().saturating_sub(last));
+    for episode in archive.list().skip(skipped) {
+        let line = json!({
+            "episode": episode.number,
+            "epoch": episode.epoch,
+            "steps": episode.steps,
+            "return": episode.total_reward,
+            "outcome": outcome(episode.outcome),
+        });
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+fn show_json(episode: &Episode, out: &mut impl Write) -> io::Result<()> {
+    let actions: Vec<_> = (0..episode.steps())
+        .map(|step| episode.action_name(step))
+        .collect();
+    let object = json!({
+        "game": episode.game,
+        "return": episode.total_reward(),
+        "outcome": outcome(episode.outcome()),
+        "size": episode.size,
+        "rewards": episode.rewards[..episode.steps()],
+        "actions": actions,
+        "imagined": episode.imagined,
+    });
+    writeln!(out, "{object}")
 }
 
 /// A table without borders, whose first `numeric` columns are right-aligned.

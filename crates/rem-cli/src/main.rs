@@ -4,14 +4,20 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rem::config::ConfigError;
+use rem::env::EnvName;
 
 mod allocator;
+mod args;
 mod bench;
+mod capacity;
+mod completions;
 mod config;
 mod doctor;
 mod episodes;
 mod eval;
+mod export;
 mod import;
 mod play;
 mod progress;
@@ -19,6 +25,8 @@ mod report;
 mod sweep;
 mod table;
 mod train;
+mod usage;
+mod version;
 mod watch;
 
 /// REM: an agent that learns to play games inside its own world model
@@ -37,10 +45,14 @@ Examples:
   rem play runs/catch-seed1        play in the world model
   rem sweep --help                 train many runs: games, seeds and variants, here or on Slurm
 
-`rem COMMAND --help` describes a command and its options.")]
+`rem COMMAND --help` describes a command and its options. `rem --version --verbose` prints what this program was built
+from, and `rem completions SHELL` and `rem man DIR` what shells and `man` read.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
+    /// With --version: print git revision, features, devices and instruction set, too
+    #[arg(long)]
+    verbose: bool,
     /// Python for `gym:…` and `python:…` environments [default: that of VIRTUAL_ENV, or python3]
     #[arg(long, global = true, value_name = "FILE")]
     python: Option<PathBuf>,
@@ -64,6 +76,9 @@ enum Command {
     Watch(watch::WatchArgs),
     Play(play::PlayArgs),
     Episodes(episodes::EpisodesArgs),
+    Export(export::ExportArgs),
+    Completions(completions::CompletionsArgs),
+    Man(completions::ManArgs),
 }
 
 /// Options that select and override a config.
@@ -81,16 +96,16 @@ struct ConfigSource {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Random seed (same as `--set seed=…`)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = args::whole::<u64>(0..=args::LARGEST))]
     seed: Option<u64>,
     /// Compute device: flex (CPU), or cuda, vulkan, wgpu, metal, rocm if built in
     #[arg(long, value_name = "NAME[:INDEX]")]
     device: Option<String>,
     /// CPU threads; 0 means one per core
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = args::threads)]
     threads: Option<usize>,
     /// Probability that an Atari frame repeats the previous action (same as `--set env.atari.sticky_actions=…`)
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = args::probability)]
     sticky: Option<f64>,
 }
 
@@ -113,7 +128,19 @@ impl ConfigSource {
             "env.atari.sticky_actions",
             self.sticky.map(|v| v.to_string()),
         );
-        Ok(rem::config::Config::load(&self.preset, &overrides)?)
+        let config = rem::config::Config::load(&self.preset, &overrides)?;
+        match EnvName::parse(&config.env.game) {
+            Ok(EnvName::Atari(_)) | Err(_) => Ok(config),
+            Ok(_) if self.sticky.is_none() => Ok(config),
+            Ok(_) => Err(ConfigError::new(
+                format!(
+                    "`--sticky` is for Atari games: `{}` repeats no action",
+                    config.env.game
+                ),
+                "leave it out, or choose an Atari game with `--game`",
+            )
+            .into()),
+        }
     }
 }
 
@@ -123,13 +150,24 @@ fn data_dir() -> anyhow::Result<PathBuf> {
         return Ok(dir.into());
     }
     let dirs = directories::ProjectDirs::from("", "", "rem");
-    let dirs = dirs.ok_or_else(|| anyhow::anyhow!("no home directory; set REM_DATA_DIR"))?;
+    let dirs = dirs.ok_or_else(|| {
+        let message = "there is no home directory for the LPIPS weights";
+        rem::Error::from(ConfigError::new(message, "set REM_DATA_DIR to a directory"))
+    })?;
     Ok(dirs.data_dir().into())
 }
 
 fn main() -> ExitCode {
     allocator::keep_freed_memory();
-    let cli = Cli::parse();
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
+    if cli.verbose {
+        let hint = "`rem --version --verbose` says what this program was built from";
+        print_lines("`--verbose` is for `--version`", Some(hint));
+        return ExitCode::from(usage::EXIT_CODE);
+    }
     if let Some(python) = cli.python {
         rem::env::python::set_interpreter(python);
     }
@@ -142,6 +180,41 @@ fn main() -> ExitCode {
         Err(error) => {
             print_error(&error);
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// The command line as clap reads it.
+fn command() -> clap::Command {
+    args::with_negative_numbers(Cli::command())
+}
+
+/// Parses the command line. Prints help, version and errors, and returns the exit code then.
+fn parse() -> Result<Cli, ExitCode> {
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let matches = command().try_get_matches_from(std::env::args_os());
+    let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    let error = match parsed {
+        Ok(cli) => return Ok(cli),
+        Err(error) => error,
+    };
+    let is_version = error.kind() == clap::error::ErrorKind::DisplayVersion;
+    if is_version && words.iter().any(|word| word == "--verbose") {
+        print!("{}", version::verbose());
+        return Err(ExitCode::SUCCESS);
+    }
+    match usage::explain(&error, &command(), &words) {
+        Some((message, hint)) => {
+            print_lines(&message, Some(&hint));
+            Err(ExitCode::from(usage::EXIT_CODE))
+        }
+        // Help and version.
+        None => {
+            let _ = error.print();
+            Err(ExitCode::from(error.exit_code() as u8))
         }
     }
 }
@@ -159,22 +232,29 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Watch(args) => watch::run(args),
         Command::Play(args) => play::run(args),
         Command::Episodes(args) => episodes::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Completions(args) => completions::completions(args, self::command()),
+        Command::Man(args) => completions::man(args, self::command()),
     }
 }
 
 /// Prints one `error:` line and, if there is one, a `hint:` line.
 fn print_error(error: &anyhow::Error) {
+    let rem_error = error.downcast_ref::<rem::Error>();
+    if let Some(details) = rem_error.and_then(rem::Error::details) {
+        eprintln!("{details}");
+    }
+    print_lines(&error.to_string(), hint(error).as_deref());
+}
+
+fn print_lines(error: &str, hint: Option<&str>) {
     let mut stderr = std::io::stderr().lock();
     let (red, dim, reset) = match stderr.is_terminal() {
         true => ("\x1b[1;31m", "\x1b[2m", "\x1b[0m"),
         false => ("", "", ""),
     };
-    let rem_error = error.downcast_ref::<rem::Error>();
-    if let Some(details) = rem_error.and_then(rem::Error::details) {
-        let _ = writeln!(stderr, "{details}");
-    }
     let _ = writeln!(stderr, "{red}error:{reset} {error}");
-    if let Some(hint) = hint(error) {
+    if let Some(hint) = hint {
         let _ = writeln!(stderr, "{dim}hint:{reset} {hint}");
     }
 }

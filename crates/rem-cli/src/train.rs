@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rem::config::{Config, ConfigError, Perceptual};
 use rem::data::dataset::DatasetInfo;
 use rem::env::EnvFactory;
@@ -13,6 +13,7 @@ use rem::imagination::pop_mode;
 use rem::model::tokenizer::lpips::Lpips;
 use rem::model::weights;
 use rem::run::import;
+use rem::run::trackers::{State, Tracker, Trackers};
 use rem::run::{Protocol, RunDir, read_config, read_protocol, recorded_episodes};
 use rem::threads;
 use rem::train::{Event, Trainer, TrainingTime};
@@ -20,6 +21,8 @@ use rem::{ActionSpace, EnvError, Error, ObservationSpace, Replay, Spaces};
 use rem_run::{DataDetails, Owner, layout, owner};
 use rem_study::signals;
 
+use crate::args::whole;
+use crate::capacity;
 use crate::progress::Progress;
 use crate::{ConfigSource, data_dir};
 
@@ -58,20 +61,65 @@ pub struct TrainArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "game", "set", "seed", "device", "threads", "sticky", "run_dir", "offline"])]
     resume: Option<PathBuf>,
     /// Resume from the checkpoint of this epoch instead of the last one; later checkpoints are deleted
-    #[arg(long, value_name = "N", requires = "resume")]
+    #[arg(long, value_name = "N", requires = "resume", value_parser = whole::<u32>(0..=u32::MAX.into()))]
     from_epoch: Option<u32>,
+    /// Where the metrics go besides metrics.jsonl: tensorboard, csv, wandb, mlflow, or none [default: tensorboard]
+    ///
+    /// csv writes metrics.csv, wandb an offline run for `wandb sync`, and mlflow into the file store `mlruns` beside the
+    /// run directory. The choice is not part of the config and changes no result. A resumed run keeps it, unless there is
+    /// another one. `rem export` writes the same for any run.
+    #[arg(long, value_name = "NAME,…", value_enum, value_delimiter = ',')]
+    log: Vec<LogTo>,
+}
+
+/// The values of `--log`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogTo {
+    /// Events for TensorBoard
+    Tensorboard,
+    /// metrics.csv
+    Csv,
+    /// An offline run of Weights & Biases
+    Wandb,
+    /// A run in a file store of MLflow
+    Mlflow,
+    /// Nothing besides metrics.jsonl
+    None,
+}
+
+impl LogTo {
+    /// The trackers of `--log`; `None` without it.
+    fn trackers(all: &[Self]) -> Result<Option<Vec<Tracker>>> {
+        if all.len() > 1 && all.contains(&Self::None) {
+            return Err(Error::from(ConfigError::new(
+                "`--log none` is for nothing else",
+                "name the others alone, such as `--log csv,mlflow`",
+            ))
+            .into());
+        }
+        let tracker = |log: &Self| match log {
+            Self::Tensorboard => Some(Tracker::Tensorboard),
+            Self::Csv => Some(Tracker::Csv),
+            Self::Wandb => Some(Tracker::Wandb),
+            Self::Mlflow => Some(Tracker::Mlflow),
+            Self::None => None,
+        };
+        let trackers = all.iter().filter_map(tracker).collect();
+        Ok((!all.is_empty()).then_some(trackers))
+    }
 }
 
 pub fn run(args: TrainArgs) -> Result<()> {
+    let log = LogTo::trackers(&args.log)?;
     let trainer = match &args.resume {
-        Some(dir) => resume(dir, args.from_epoch)?,
+        Some(dir) => resume_with(dir, args.from_epoch, log)?,
         None => {
             let offline = args.offline.as_deref().map(Offline::open).transpose()?;
             let config = match &offline {
                 Some(offline) => offline.config(&args.source)?,
                 None => args.source.load()?,
             };
-            start_on(config, offline, args.run_dir.as_deref())?
+            start_on(config, offline, args.run_dir.as_deref(), log)?
         }
     };
     train(trainer, false)
@@ -101,25 +149,64 @@ pub fn train(trainer: Trainer, all_signals: bool) -> Result<()> {
             Owner::renew(&dir);
         }
     });
+    let mut trackers = open_trackers(&trainer)?;
     let mut progress = Progress::new(trainer.config());
     let listener = &mut |event: Event| {
+        for message in follow(&mut trackers, &event) {
+            progress.event(Event::Note(&message));
+        }
         if let Event::EpochDone { epoch: last, .. } = event {
             epoch.store(last, Ordering::SeqCst);
         }
         progress.event(event);
     };
     let scores = threads::on_worker(|| trainer.train(listener))?;
+    for message in trackers.finish() {
+        progress.event(Event::Note(&message));
+    }
     progress.finish(&scores);
     Ok(())
 }
 
+/// Passes an event to the trackers, and returns their messages.
+fn follow(trackers: &mut Trackers, event: &Event) -> Vec<String> {
+    match *event {
+        Event::Epoch => trackers.start_epoch(),
+        Event::PhaseDone {
+            phase,
+            seconds,
+            values,
+            ..
+        } => trackers.phase_done(phase, seconds, values),
+        Event::EpochDone { epoch, .. } => return trackers.epoch_done(epoch),
+        _ => {}
+    }
+    Vec::new()
+}
+
+/// The files of the trackers that the run has chosen, with the epochs up to its checkpoint.
+fn open_trackers(trainer: &Trainer) -> Result<Trackers> {
+    let dir = trainer.run_dir();
+    let state = State::read(dir)?;
+    let trackers = Trackers::open(dir, &state, trainer.epoch(), None)?;
+    for path in trackers.paths() {
+        eprintln!("metrics also in {}", path.display());
+    }
+    Ok(trackers)
+}
+
 /// Starts a run in `dir`, or in a directory of its own.
 pub fn start(config: Config, dir: Option<&Path>) -> Result<Trainer> {
-    start_on(config, None, dir)
+    start_on(config, None, dir, None)
 }
 
 /// Starts a run, on recorded episodes if there are any.
-fn start_on(mut config: Config, offline: Option<Offline>, dir: Option<&Path>) -> Result<Trainer> {
+fn start_on(
+    mut config: Config,
+    offline: Option<Offline>,
+    dir: Option<&Path>,
+    log: Option<Vec<Tracker>>,
+) -> Result<Trainer> {
     if config.collect.epochs == 0 && offline.is_none() {
         return Err(Error::Config(ConfigError::new(
             "`collect.epochs = 0`: there is nothing to learn from",
@@ -129,6 +216,7 @@ fn start_on(mut config: Config, offline: Option<Offline>, dir: Option<&Path>) ->
     }
     // Check everything that can fail before writing anything.
     rem::device::of(&config)?;
+    capacity::check(&config, dir.unwrap_or("runs".as_ref()))?;
     let lpips_file = lpips_file(&config)?;
     config.threads = threads::set(config.threads)?;
     let crc32 = lpips_file.as_deref().map(checksum).transpose()?;
@@ -144,14 +232,17 @@ fn start_on(mut config: Config, offline: Option<Offline>, dir: Option<&Path>) ->
         .map(|file| load_lpips(&file, &config))
         .transpose()?;
 
+    let time = threads::on_worker(|| TrainingTime::measure(&config, lpips.as_ref()))?;
+    capacity::check_time(time.as_ref())?;
+
     let dir = dir.map_or_else(|| free_directory(&config), Path::to_owned);
     let run = RunDir::create(&dir)?;
     print_header(run.path(), &config, &protocol, None);
-    let time = threads::on_worker(|| TrainingTime::measure(&config, lpips.as_ref()))?;
     if let Some(time) = time {
         eprintln!("estimated training time: {time}");
     }
     protocol.write(run.path()).map_err(Error::from)?;
+    let run = choose_trackers(run, log)?;
     Ok(match replay {
         Some(replay) => Trainer::start_offline(run, config, envs, lpips, replay)?,
         None => Trainer::start(run, config, envs, lpips)?,
@@ -238,8 +329,23 @@ impl Offline {
     }
 }
 
+/// Records the choice of trackers, if there is one, and turns TensorBoard on or off.
+fn choose_trackers(run: RunDir, log: Option<Vec<Tracker>>) -> Result<RunDir> {
+    let mut state = State::read(run.path())?;
+    if let Some(log) = log {
+        state.log = log;
+        state.write(run.path())?;
+    }
+    Ok(run.with_tensorboard(state.log.contains(&Tracker::Tensorboard)))
+}
+
 /// Resumes the run in `dir`.
 pub fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
+    resume_with(dir, from_epoch, None)
+}
+
+/// Resumes the run in `dir`, with another choice of trackers if there is one.
+fn resume_with(dir: &Path, from_epoch: Option<u32>, log: Option<Vec<Tracker>>) -> Result<Trainer> {
     let config = read_config(dir)?;
     let run = RunDir::open(dir)?;
     threads::set(config.threads)?;
@@ -272,6 +378,7 @@ pub fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
         }
         _ => EnvFactory::named(&config.env).map_err(Error::from)?,
     };
+    let run = choose_trackers(run, log)?;
     let trainer = Trainer::resume(run, config, envs, lpips, from_epoch)?;
     print_header(dir, trainer.config(), &protocol, Some(trainer.epoch()));
     Ok(trainer)

@@ -12,6 +12,7 @@
 //! | [`layout::CHECKPOINTS`], [`layout::REPLAY`] | weights, optimizer state and experience | `rem` |
 //! | [`layout::MEDIA`] | images and animations of evaluations | [`layout::media_name`] |
 //! | [`layout::TENSORBOARD`] | the logs as TensorBoard events | |
+//! | [`layout::TRACKERS`], [`layout::CSV`], [`layout::WANDB`] | the metrics for other programs | `rem` |
 //! | [`layout::LOCK`] | the process that trains | [`Owner`] |
 //!
 //! [`metrics::METRICS`] lists every metric with its meaning. [`files`] replaces files atomically.
@@ -47,7 +48,7 @@ mod phase;
 mod protocol;
 mod scores;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, reason};
 pub use json::{read_json, write_json};
 pub use log::{MetricsLine, TimingLine, parse_lines};
 pub use owner::Owner;

@@ -15,8 +15,11 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 mod actor_critic;
+mod docs;
 mod env;
 mod error;
+mod lines;
+mod mistyped;
 mod optimizer;
 mod overlay;
 mod renamed;
@@ -95,8 +98,7 @@ pub const PRESETS: &[(&str, &str)] = &[
 ];
 
 /// Every setting of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Version of the config format.
@@ -126,8 +128,7 @@ pub struct Config {
 }
 
 /// Number type of matrix products.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// Everything in f32.
@@ -156,8 +157,7 @@ impl From<Precision> for rem_kernels::Precision {
 }
 
 /// Collection of experience.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Collect {
     /// Epochs that collect experience, from the first on; 0 only with `rem train --offline`.
@@ -182,8 +182,7 @@ fn one() -> usize {
 }
 
 /// The training schedule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Train {
     /// Epochs of the run.
@@ -199,8 +198,7 @@ pub struct Train {
 }
 
 /// Evaluation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluate {
     /// Epochs between evaluations; 0 means only the final one.
@@ -241,15 +239,19 @@ impl Config {
     pub fn from_toml(text: &str, overrides: &[String]) -> Result<Self> {
         let mut table: Table = text.parse().map_err(|e: toml::de::Error| {
             ConfigError::new(
-                format!("config is not valid TOML: {}", one_line(e.message())),
-                "`rem config quick` prints a complete one",
+                format!("not valid TOML: {}", one_line(e.message())),
+                "`rem config quick` prints a complete config",
             )
+            .with_line(e.span().map(|span| lines::line_at(text, span.start)))
         })?;
         renamed::reject_old_format(&table)?;
         for assignment in overrides {
             overlay::assign(&mut table, assignment)?;
         }
-        Self::from_table(table)
+        Self::from_table(table).map_err(|error| {
+            let line = error.key().and_then(|key| lines::line_of(text, key));
+            error.with_line(line)
+        })
     }
 
     fn from_table(table: Table) -> Result<Self> {
@@ -262,6 +264,14 @@ impl Config {
     /// The config as TOML, with every key.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a config is always representable in TOML")
+    }
+
+    /// All keys with their values, sorted by name: `tokenizer.vocabulary`.
+    pub fn settings(&self) -> Vec<(String, Value)> {
+        let table = Table::try_from(self).expect("a config is always representable in TOML");
+        let mut settings = Vec::new();
+        mistyped::flatten(&table, "", &mut settings);
+        settings
     }
 
     /// Tokens along one side of the latent grid.
@@ -282,7 +292,7 @@ impl Config {
     /// Environment steps that the run collects.
     pub fn environment_steps(&self) -> u64 {
         let epochs = self.collect.epochs.min(self.train.epochs);
-        u64::from(epochs) * self.collect.steps_per_epoch as u64
+        u64::from(epochs).saturating_mul(self.collect.steps_per_epoch as u64)
     }
 
     /// Steps in a Transformer's context window: those of a training segment, which is also as long as a rollout with
@@ -305,16 +315,10 @@ impl Config {
     }
 }
 
-/// Deserializes with the full key in the error: `tokenizer.vocabulary: invalid type …`.
+/// Deserializes with the full key in the error.
 fn serde_path(value: Value) -> Result<Config> {
-    serde_path_to_error::deserialize(value).map_err(|e| {
-        let key = e.path().to_string();
-        let message = one_line(e.inner().message());
-        ConfigError::new(
-            format!("config key `{key}`: {message}"),
-            "`rem config atari100k` prints every key with its values",
-        )
-    })
+    serde_path_to_error::deserialize(value.clone())
+        .map_err(|e| mistyped::error(&e.path().to_string(), e.inner().message(), &value))
 }
 
 fn one_line(text: &str) -> String {

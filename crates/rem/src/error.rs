@@ -83,7 +83,7 @@ pub enum Error {
         dump: PathBuf,
     },
     /// A system call on a path failed.
-    #[error("`{}`: {error}", path.display())]
+    #[error("`{}`: {}", path.display(), rem_run::reason(error))]
     Io {
         /// The path.
         path: PathBuf,

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use rem_study::{Plan, Study};
+use serde_json::json;
 
 use super::plural;
+use crate::args::threads;
 
 /// Make a study: list all runs with their configs, and train nothing
 ///
@@ -45,11 +47,14 @@ pub struct NewArgs {
     #[arg(long, value_name = "NAME[:INDEX]")]
     device: Option<String>,
     /// CPU threads of each run; 0 means its share of the machine or of its task, decided when it starts
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<usize>,
     /// List the runs without writing anything
     #[arg(long)]
     dry_run: bool,
+    /// With --dry-run: print one JSON object per run, with its config
+    #[arg(long, requires = "dry_run")]
+    json: bool,
 }
 
 pub fn run(args: NewArgs) -> Result<()> {
@@ -68,7 +73,13 @@ pub fn run(args: NewArgs) -> Result<()> {
     let manifest = plan.manifest()?;
     if args.dry_run {
         for run in &manifest.runs {
-            println!("{}", run.name);
+            match args.json {
+                true => {
+                    let config = manifest.config(run)?;
+                    println!("{}", json!({ "run": run.name, "config": config }));
+                }
+                false => println!("{}", run.name),
+            }
         }
         return Ok(());
     }
