@@ -7,6 +7,7 @@ mod dreams;
 mod emulation;
 mod environment;
 mod imagination;
+mod lines;
 mod page;
 mod peak;
 mod play;
@@ -30,7 +31,6 @@ use sizes::{Batches, Scale, Setup, System};
 use workload::{Phase, Workload};
 
 use crate::args::{self, at_least_one};
-use crate::table::Table;
 
 /// Time the training steps
 ///
@@ -204,7 +204,7 @@ impl BenchArgs {
             return self.compare(&setup);
         }
         let phases = chosen(&PHASES, |phase| phase.0, &self.only)?;
-        let reference = self.against.as_ref().map(read_lines).transpose()?;
+        let reference = self.against.as_ref().map(lines::read).transpose()?;
         rem::device::of(&setup.config(System::Pop)?)?;
         let peak = self.print_header();
         let mut lines = Vec::new();
@@ -219,10 +219,10 @@ impl BenchArgs {
         }
         if !self.json {
             eprintln!();
-            print!("{}", table(&lines));
+            print!("{}", lines::table(&lines));
         }
         if let Some(reference) = reference {
-            compare_with_reference(&lines, &reference);
+            lines::compare(&lines, &reference);
         }
         Ok(())
     }
@@ -337,90 +337,6 @@ fn usage(message: impl Into<String>, hint: impl Into<String>) -> anyhow::Error {
 fn round(x: f64, digits: i32) -> f64 {
     let scale = 10f64.powi(digits);
     (x * scale).round() / scale
-}
-
-/// The phases as a table.
-fn table(lines: &[Line]) -> String {
-    let header = [
-        "phase",
-        "batch",
-        "frames",
-        "ms",
-        "ms per frame",
-        "GFLOP/s",
-        "of peak",
-        "peak memory",
-    ];
-    let mut table = Table::new(&header, 1);
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".into());
-    for line in lines {
-        table.push(vec![
-            line.phase.clone(),
-            line.batch.to_string(),
-            line.frames.to_string(),
-            format!("{:.1}", line.ms),
-            format!("{:.3}", line.ms_per_frame),
-            format!("{:.1}", line.gflops),
-            or_dash(
-                line.share_of_peak
-                    .map(|share| format!("{:.0}%", 100.0 * share)),
-            ),
-            or_dash(line.peak_memory_mb.map(|mb| format!("{mb:.0} MB"))),
-        ]);
-    }
-    table.terminal()
-}
-
-fn read_lines(file: &PathBuf) -> Result<Vec<Line>> {
-    const HINT: &str = "`rem bench --json` and the PyTorch reference benchmark print such lines";
-    let text = std::fs::read_to_string(file).map_err(rem::Error::io(file))?;
-    let line = |(i, text): (usize, &str)| {
-        let place = format!("`{}` line {}", file.display(), i + 1);
-        serde_json::from_str(text).map_err(|error| usage(format!("{place}: {error}"), HINT))
-    };
-    let lines: Vec<Line> = (text.lines().enumerate())
-        .filter(|(_, text)| !text.trim().is_empty())
-        .map(line)
-        .collect::<Result<_>>()?;
-    if lines.is_empty() {
-        return Err(usage(format!("`{}` is empty", file.display()), HINT));
-    }
-    Ok(lines)
-}
-
-/// Prints the speedup of each phase over the fastest reference line. A `*` marks lines of other batch sizes.
-fn compare_with_reference(ours: &[Line], theirs: &[Line]) {
-    eprintln!(
-        "\n{:<22} {:>12} {:>12} {:>8}",
-        "phase", "ms/frame", "reference", "speedup"
-    );
-    let mut differs = false;
-    for line in ours {
-        let same_phase = theirs.iter().filter(|t| t.phase == line.phase);
-        let fastest = same_phase.min_by(|a, b| a.ms_per_frame.total_cmp(&b.ms_per_frame));
-        let Some(reference) = fastest else {
-            eprintln!(
-                "{:<22} {:>12.3} {:>12} {:>8}",
-                line.phase, line.ms_per_frame, "-", "-"
-            );
-            continue;
-        };
-        let other_batch = (reference.batch, reference.frames) != (line.batch, line.frames);
-        differs |= other_batch;
-        eprintln!(
-            "{:<22} {:>12.3} {:>12.3} {:>8.2}{}",
-            line.phase,
-            line.ms_per_frame,
-            reference.ms_per_frame,
-            reference.ms_per_frame / line.ms_per_frame,
-            if other_batch { " *" } else { "" }
-        );
-    }
-    if differs {
-        eprintln!(
-            "* other batch sizes; `--batches reference` has those of the reference benchmark"
-        );
-    }
 }
 
 /// Peak resident memory of this process so far, where the system reports it.

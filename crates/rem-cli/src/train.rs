@@ -1,11 +1,13 @@
 //! `rem train`: starts a run, or resumes one from a checkpoint.
 
+mod trackers;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use rem::config::{Config, ConfigError, Perceptual};
 use rem::data::dataset::DatasetInfo;
 use rem::env::EnvFactory;
@@ -13,7 +15,7 @@ use rem::imagination::pop_mode;
 use rem::model::tokenizer::lpips::Lpips;
 use rem::model::weights;
 use rem::run::import;
-use rem::run::trackers::{State, Tracker, Trackers};
+use rem::run::trackers::Tracker;
 use rem::run::{Protocol, RunDir, read_config, read_protocol, recorded_episodes};
 use rem::threads;
 use rem::train::{Event, Trainer, TrainingTime};
@@ -25,6 +27,7 @@ use crate::args::whole;
 use crate::capacity;
 use crate::progress::Progress;
 use crate::{ConfigSource, data_dir};
+use trackers::LogTo;
 
 /// Train an agent; by default on the built-in game `catch`, which takes minutes
 ///
@@ -72,43 +75,6 @@ pub struct TrainArgs {
     log: Vec<LogTo>,
 }
 
-/// The values of `--log`.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum LogTo {
-    /// Events for TensorBoard
-    Tensorboard,
-    /// metrics.csv
-    Csv,
-    /// An offline run of Weights & Biases
-    Wandb,
-    /// A run in a file store of MLflow
-    Mlflow,
-    /// Nothing besides metrics.jsonl
-    None,
-}
-
-impl LogTo {
-    /// The trackers of `--log`; `None` without it.
-    fn trackers(all: &[Self]) -> Result<Option<Vec<Tracker>>> {
-        if all.len() > 1 && all.contains(&Self::None) {
-            return Err(Error::from(ConfigError::new(
-                "`--log none` is for nothing else",
-                "name the others alone, such as `--log csv,mlflow`",
-            ))
-            .into());
-        }
-        let tracker = |log: &Self| match log {
-            Self::Tensorboard => Some(Tracker::Tensorboard),
-            Self::Csv => Some(Tracker::Csv),
-            Self::Wandb => Some(Tracker::Wandb),
-            Self::Mlflow => Some(Tracker::Mlflow),
-            Self::None => None,
-        };
-        let trackers = all.iter().filter_map(tracker).collect();
-        Ok((!all.is_empty()).then_some(trackers))
-    }
-}
-
 pub fn run(args: TrainArgs) -> Result<()> {
     let log = LogTo::trackers(&args.log)?;
     let trainer = match &args.resume {
@@ -149,10 +115,10 @@ pub fn train(trainer: Trainer, all_signals: bool) -> Result<()> {
             Owner::renew(&dir);
         }
     });
-    let mut trackers = open_trackers(&trainer)?;
+    let mut open = trackers::open(&trainer)?;
     let mut progress = Progress::new(trainer.config());
     let listener = &mut |event: Event| {
-        for message in follow(&mut trackers, &event) {
+        for message in trackers::follow(&mut open, &event) {
             progress.event(Event::Note(&message));
         }
         if let Event::EpochDone { epoch: last, .. } = event {
@@ -161,38 +127,11 @@ pub fn train(trainer: Trainer, all_signals: bool) -> Result<()> {
         progress.event(event);
     };
     let scores = threads::on_worker(|| trainer.train(listener))?;
-    for message in trackers.finish() {
+    for message in open.finish() {
         progress.event(Event::Note(&message));
     }
     progress.finish(&scores);
     Ok(())
-}
-
-/// Passes an event to the trackers, and returns their messages.
-fn follow(trackers: &mut Trackers, event: &Event) -> Vec<String> {
-    match *event {
-        Event::Epoch => trackers.start_epoch(),
-        Event::PhaseDone {
-            phase,
-            seconds,
-            values,
-            ..
-        } => trackers.phase_done(phase, seconds, values),
-        Event::EpochDone { epoch, .. } => return trackers.epoch_done(epoch),
-        _ => {}
-    }
-    Vec::new()
-}
-
-/// The files of the trackers that the run has chosen, with the epochs up to its checkpoint.
-fn open_trackers(trainer: &Trainer) -> Result<Trackers> {
-    let dir = trainer.run_dir();
-    let state = State::read(dir)?;
-    let trackers = Trackers::open(dir, &state, trainer.epoch(), None)?;
-    for path in trackers.paths() {
-        eprintln!("metrics also in {}", path.display());
-    }
-    Ok(trackers)
 }
 
 /// Starts a run in `dir`, or in a directory of its own.
@@ -242,7 +181,7 @@ fn start_on(
         eprintln!("estimated training time: {time}");
     }
     protocol.write(run.path()).map_err(Error::from)?;
-    let run = choose_trackers(run, log)?;
+    let run = trackers::choose(run, log)?;
     Ok(match replay {
         Some(replay) => Trainer::start_offline(run, config, envs, lpips, replay)?,
         None => Trainer::start(run, config, envs, lpips)?,
@@ -329,16 +268,6 @@ impl Offline {
     }
 }
 
-/// Records the choice of trackers, if there is one, and turns TensorBoard on or off.
-fn choose_trackers(run: RunDir, log: Option<Vec<Tracker>>) -> Result<RunDir> {
-    let mut state = State::read(run.path())?;
-    if let Some(log) = log {
-        state.log = log;
-        state.write(run.path())?;
-    }
-    Ok(run.with_tensorboard(state.log.contains(&Tracker::Tensorboard)))
-}
-
 /// Resumes the run in `dir`.
 pub fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Trainer> {
     resume_with(dir, from_epoch, None)
@@ -378,7 +307,7 @@ fn resume_with(dir: &Path, from_epoch: Option<u32>, log: Option<Vec<Tracker>>) -
         }
         _ => EnvFactory::named(&config.env).map_err(Error::from)?,
     };
-    let run = choose_trackers(run, log)?;
+    let run = trackers::choose(run, log)?;
     let trainer = Trainer::resume(run, config, envs, lpips, from_epoch)?;
     print_header(dir, trainer.config(), &protocol, Some(trainer.epoch()));
     Ok(trainer)

@@ -7,65 +7,69 @@ use std::process::Output;
 
 use support::*;
 
-/// A command line, the exit code, the error and the hint. `RUN` is a run of two epochs, and `DIR` an empty directory.
-type Case = (&'static str, i32, &'static str, &'static str);
+/// Commands with what they print, each in a paragraph: `$ rem …`, the error, the hint, and the exit code. `RUN` is a run of
+/// two epochs, and `DIR` an empty directory. The code is 2 if the command line is not valid, and 1 if what it asks for is
+/// not possible.
+const CASES: &str = "tests/support/bad_input.txt";
 
-/// The command line itself is not valid.
-const USAGE: i32 = 2;
-/// What it asks for is not possible.
-const FAILURE: i32 = 1;
-
-const CASES: &[Case] = &[CASES_HERE];
-
-/// The words of a case, with its directories.
-fn words(text: &str, run: &Path, dir: &Path) -> Vec<String> {
-    let fill = |word: &str| {
-        word.replace("RUN", run.to_str().unwrap())
-            .replace("DIR", dir.to_str().unwrap())
-    };
-    text.split_whitespace().map(fill).collect()
+/// The directories that the names in a case stand for.
+struct Places<'a> {
+    run: &'a str,
+    dir: &'a str,
 }
 
-/// Error and hint. Panics if there is anything else.
-#[track_caller]
-fn lines(command: &str, output: &Output) -> (String, String) {
-    let text = stderr(output);
-    assert!(output.stdout.is_empty(), "{command}: {}", stdout(output));
-    let lines: Vec<&str> = text.lines().collect();
-    let [error, hint] = lines[..] else {
-        panic!("{command}: expected two lines:\n{text}");
-    };
-    let part = |line: &str, start: &str| match line.strip_prefix(start) {
-        Some(rest) => rest.to_owned(),
-        None => panic!("{command}: no `{start}` in `{line}`"),
-    };
-    (part(error, "error: "), part(hint, "hint: "))
+impl Places<'_> {
+    /// The words of a command.
+    fn words(&self, command: &str) -> Vec<String> {
+        let words = command.split_whitespace();
+        let words = words.map(|word| word.replace("RUN", self.run).replace("DIR", self.dir));
+        words.collect()
+    }
+
+    /// What a command prints, and its exit code, as in a case.
+    fn shown(&self, command: &str, output: &Output) -> String {
+        let text = format!("{}{}", stdout(output), stderr(output));
+        let text = text.replace(self.run, "RUN").replace(self.dir, "DIR");
+        let code = output.status.code();
+        let code = code.map_or("a signal".into(), |code| code.to_string());
+        format!("$ rem {command}\n{text}exit {code}")
+    }
 }
 
 #[test]
 fn bad_input_prints_one_error_and_one_hint() {
-    assert!(CASES.len() >= 30);
     let run = finished(SHORT);
     let temp = temp_dir();
+    let places = Places {
+        run: run.dir().to_str().unwrap(),
+        dir: temp.path().to_str().unwrap(),
+    };
     let before = all_files(run.dir());
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(CASES);
+    let text = std::fs::read_to_string(file).unwrap();
+    let cases: Vec<&str> = text.trim().split("\n\n").collect();
+    assert!(cases.len() >= 30);
     let mut wrong = Vec::new();
-    for (command, code, error, hint) in CASES {
-        let words = words(command, run.dir(), temp.path());
-        let output = output_of(rem().current_dir(temp.path()).args(&words));
-        let found = lines(command, &output);
-        let shown = |text: &str| {
-            text.replace(run.dir().to_str().unwrap(), "RUN")
-                .replace(temp.path().to_str().unwrap(), "DIR")
+    for case in cases {
+        let lines: Vec<&str> = case.lines().collect();
+        let [command, error, hint, code] = lines[..] else {
+            panic!("not four lines:\n{case}");
         };
-        let found = (output.status.code(), shown(&found.0), shown(&found.1));
-        let expected = (Some(*code), (*error).to_owned(), (*hint).to_owned());
-        if found != expected {
-            wrong.push(format!(
-                "{command}\n  found    {found:?}\n  expected {expected:?}"
-            ));
+        assert!(
+            error.starts_with("error: ") && hint.starts_with("hint: "),
+            "{case}"
+        );
+        assert!(["exit 1", "exit 2"].contains(&code), "{case}");
+        let command = command.strip_prefix("$ rem ").unwrap();
+        let mut rem = rem();
+        // Not in the directory of this source, where `runs` may exist.
+        rem.current_dir(temp.path()).args(places.words(command));
+        let found = places.shown(command, &output_of(&mut rem));
+        if found != case {
+            wrong.push(format!("{found}\n--- expected\n{case}"));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
     assert_same(&all_files(run.dir()), &before);
     assert_eq!(all_files(temp.path()).len(), 0, "a file was written");
 }
