@@ -1,6 +1,5 @@
 //! `rem bench`: times the training steps, with the output format of the PyTorch reference benchmark.
 
-mod against;
 mod compare;
 mod compare_figure;
 mod dreams;
@@ -8,6 +7,7 @@ mod dreams;
 mod emulation;
 mod environment;
 mod imagination;
+mod lines;
 mod overlap;
 mod page;
 mod peak;
@@ -26,16 +26,18 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use rand::SeedableRng;
 use rem::config::ConfigError;
+use rem::suggest::{and, nearest};
 use serde::{Deserialize, Serialize};
 use sizes::{Batches, Scale, Setup, System};
 use workload::{Phase, Workload};
 
+use crate::args::{self, at_least_one};
 use crate::print;
 
 /// Time the training steps
 ///
-/// Prints one JSON object per phase: milliseconds per step and per frame, GFLOP/s, the fraction of this machine's
-/// measured peak, and the peak memory of the process so far. `--compare` measures other agents too and prints a table.
+/// Prints for each phase: milliseconds per step and per frame, GFLOP/s, the fraction of this machine's measured peak,
+/// and the peak memory of the process so far. `--compare` measures other agents too and prints a table.
 /// Run it on an idle machine.
 #[derive(Args)]
 #[command(after_long_help = "\
@@ -65,7 +67,7 @@ pub struct BenchArgs {
     #[arg(long, value_delimiter = ',', value_name = "PHASE,…")]
     only: Vec<String>,
     /// Timed repetitions of each phase after one warm-up; the fastest counts. Steps of 10 s or more are not repeated
-    #[arg(long, default_value_t = 3, value_name = "N")]
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one::<usize>)]
     repeats: usize,
     /// Output of the PyTorch reference benchmark (JSON lines) to compare with
     #[arg(long, value_name = "FILE", conflicts_with = "compare")]
@@ -74,8 +76,8 @@ pub struct BenchArgs {
     /// in the paper's Figure 1; iris-rem has those of REM, as in its Figure 11
     #[arg(long, value_delimiter = ',', value_name = "AGENT,…")]
     compare: Vec<System>,
-    /// With --compare: print JSON lines instead of a table
-    #[arg(long, requires = "compare")]
+    /// Print JSON lines instead of a table
+    #[arg(long)]
     json: bool,
     /// With --compare: also write a page with the table and an SVG with the figure; text above `<!-- measured -->` is
     /// kept
@@ -92,7 +94,7 @@ struct Machine {
     #[arg(long, default_value = "flex", value_name = "NAME[:INDEX]")]
     device: String,
     /// CPU threads; 0 means one per core
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = args::threads)]
     threads: usize,
     /// Matrix products in f32, or with bfloat16 inputs (mixed)
     #[arg(long, default_value = "mixed")]
@@ -223,27 +225,41 @@ impl BenchArgs {
         if self.only.is_empty() && self.scale != Scale::Laptop {
             rows.retain(|(_, row)| *row != Row::Overlapped);
         }
-        let reference = self.against.as_ref().map(against::read_lines).transpose()?;
+        let reference = self.against.as_ref().map(lines::read).transpose()?;
         rem::device::of(&setup.config(System::Pop)?)?;
         let peak = self.print_header();
-        let mut lines = Vec::new();
+        let (mut lines, mut overlapped) = (Vec::new(), None);
         for (name, row) in rows {
             match row {
                 Row::Phase(phase, system) => {
                     let measured = measure(phase, system, &setup, self.repeats)?;
                     let line = measured.line(name, peak);
-                    print::line(serde_json::to_string(&line)?)?;
+                    match self.json {
+                        true => print::line(serde_json::to_string(&line)?)?,
+                        false => print::dot("."),
+                    }
                     lines.push(line);
                 }
                 Row::Overlapped => {
                     let line = overlap::measure(&setup, self.repeats)?;
-                    print::line(serde_json::to_string(&line)?)?;
-                    print::message(&line);
+                    match self.json {
+                        true => print::line(serde_json::to_string(&line)?)?,
+                        false => overlapped = Some(line),
+                    }
                 }
             }
         }
+        if !self.json {
+            print::message("");
+            if !lines.is_empty() {
+                print::text(lines::table(&lines))?;
+            }
+            if let Some(line) = overlapped {
+                print::line(line)?;
+            }
+        }
         if let Some(reference) = reference {
-            against::compare(&lines, &reference);
+            lines::compare(&lines, &reference);
         }
         Ok(())
     }
@@ -340,7 +356,10 @@ fn chosen<T: Copy>(all: &[T], name: impl Fn(&T) -> &str, names: &[String]) -> Re
         let known = all.iter().find(|one| name(one) == wanted).copied();
         known.ok_or_else(|| {
             let available: Vec<_> = all.iter().map(&name).collect();
-            let hint = format!("the phases are {}", available.join(", "));
+            let hint = match nearest(wanted, available.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("the phases are {}", and(&available)),
+            };
             usage(format!("unknown phase `{wanted}`"), hint)
         })
     };

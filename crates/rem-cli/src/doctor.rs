@@ -3,22 +3,24 @@
 mod environment;
 mod self_test;
 
-use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use rem::Error;
-use rem::config::{Config, Perceptual};
+use rem::config::{Config, ConfigError, Perceptual};
 #[cfg(feature = "atari")]
 use rem::env;
 use rem::model::tokenizer::lpips::Lpips;
 use rem::threads;
 use rem::train::TrainingTime;
 use rem::train::resources::Resources;
-use sysinfo::{CpuRefreshKind, Disks, RefreshKind, System};
+use serde::Serialize;
+use serde_json::json;
+use sysinfo::{CpuRefreshKind, RefreshKind, System};
 
 use crate::ConfigSource;
+use crate::capacity::{self, gib, nearest_existing};
 use crate::print;
 use crate::progress::plural;
 
@@ -43,6 +45,9 @@ pub struct DoctorArgs {
     /// Write frames of the environment as the agent sees them to this PNG
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
+    /// Print JSON: every check with its result
+    #[arg(long)]
+    json: bool,
 }
 
 /// The result of a check; `Note` and `Failed` carry a message and a hint.
@@ -59,21 +64,30 @@ impl Finding {
     fn from_error(error: &Error) -> Self {
         Failed(error.to_string(), error.hint().unwrap_or_default())
     }
+
+    fn of(error: &anyhow::Error) -> Self {
+        Failed(error.to_string(), crate::hint(error).unwrap_or_default())
+    }
 }
 
 pub fn run(args: DoctorArgs) -> Result<()> {
     let config = args.source.load()?;
     let count = threads::set(config.threads)?;
-    print::line(format_args!(
-        "rem {} · {}",
-        env!("CARGO_PKG_VERSION"),
-        if cfg!(feature = "atari") {
-            "with Atari"
-        } else {
-            "without Atari"
-        }
-    ))?;
-    let mut report = Report::default();
+    if !args.json {
+        print::line(format_args!(
+            "rem {} · {}",
+            env!("CARGO_PKG_VERSION"),
+            if cfg!(feature = "atari") {
+                "with Atari"
+            } else {
+                "without Atari"
+            }
+        ))?;
+    }
+    let mut report = Report {
+        json: args.json,
+        ..Report::default()
+    };
     report.add("machine", machine())?;
     report.add("device", device(&config, count))?;
     let (actions, findings) = environment::check(&config, args.picture.as_deref());
@@ -84,12 +98,14 @@ pub fn run(args: DoctorArgs) -> Result<()> {
     report.add("ROMs", roms())?;
     let (lpips, finding) = perceptual(&config);
     report.add("LPIPS", finding)?;
-    match Resources::estimate(&config, actions, lpips.is_some()) {
+    let estimated = capacity::check(&config, &args.run_dir)
+        .and_then(|()| Ok(Resources::estimate(&config, actions, lpips.is_some())?));
+    match estimated {
         Ok(resources) => {
             report.add("memory", memory(resources.memory))?;
             report.add("disk", disk(resources.disk, &args.run_dir))?;
         }
-        Err(error) => report.add("memory", Finding::from_error(&error))?,
+        Err(error) => report.add("memory", Finding::of(&error))?,
     }
     // A run that does not fit, or has no device, cannot be timed.
     if report.failed == 0 {
@@ -102,20 +118,38 @@ pub fn run(args: DoctorArgs) -> Result<()> {
 
 #[derive(Default)]
 struct Report {
-    checks: usize,
+    json: bool,
+    checks: Vec<Check>,
     failed: usize,
+}
+
+/// A check, as in JSON.
+#[derive(Serialize)]
+struct Check {
+    check: String,
+    status: &'static str,
+    text: String,
+    hint: String,
 }
 
 impl Report {
     /// Prints each check as it completes: the self-test takes seconds, so nothing waits for a finished table.
     fn add(&mut self, check: &str, finding: Finding) -> Result<()> {
-        self.checks += 1;
         self.failed += usize::from(matches!(finding, Failed(..)));
         let (status, text, hint) = match finding {
             Passed(text) => ("ok", text, String::new()),
             Note(text, hint) => ("note", text, hint),
             Failed(text, hint) => ("FAIL", text, hint),
         };
+        self.checks.push(Check {
+            check: check.into(),
+            status,
+            text: text.clone(),
+            hint: hint.clone(),
+        });
+        if self.json {
+            return Ok(());
+        }
         for (i, line) in text.lines().chain(hint.lines()).enumerate() {
             let (check, status) = if i == 0 { (check, status) } else { ("", "") };
             print::line(format_args!("{check:<10} {status:<6} {line}"))?;
@@ -124,10 +158,24 @@ impl Report {
     }
 
     fn finish(self, preset: &str) -> Result<()> {
-        if self.failed > 0 {
-            bail!("{} of {} checks failed", self.failed, self.checks);
+        if self.json {
+            let object = json!({
+                "version": env!("CARGO_PKG_VERSION"),
+                "ready": self.failed == 0,
+                "checks": self.checks,
+            });
+            print::line(format_args!("{object}"))?;
         }
-        print::line(format_args!("ready for `rem train --preset {preset}`"))?;
+        if self.failed > 0 {
+            return Err(Error::from(ConfigError::new(
+                format!("{} of {} checks failed", self.failed, self.checks.len()),
+                "each check with FAIL has its own hint above",
+            ))
+            .into());
+        }
+        if !self.json {
+            print::line(format_args!("ready for `rem train --preset {preset}`"))?;
+        }
         Ok(())
     }
 }
@@ -207,14 +255,9 @@ fn perceptual(config: &Config) -> (Option<Lpips>, Finding) {
 }
 
 fn memory(needed: f64) -> Finding {
-    let Ok(mut system) = System::new() else {
+    let Some((free, total)) = capacity::memory() else {
         return unknown("memory", needed);
     };
-    system.refresh_memory();
-    let (free, total) = (
-        system.available_memory() as f64,
-        system.total_memory() as f64,
-    );
     let text = format!(
         "{} free of {}; the run needs up to {}",
         gib(free),
@@ -230,15 +273,9 @@ fn memory(needed: f64) -> Finding {
 }
 
 fn disk(needed: f64, run_dir: &Path) -> Finding {
-    let dir = nearest_existing(run_dir);
-    let dir = dir.canonicalize().unwrap_or(dir);
-    let disks = Disks::new_with_refreshed_list().ok();
-    let mounted = (disks.iter().flat_map(|disks| &**disks))
-        .filter(|disk| dir.starts_with(disk.mount_point()));
-    let Some(disk) = mounted.max_by_key(|disk| disk.mount_point().as_os_str().len()) else {
+    let Some(free) = capacity::free_disk(run_dir) else {
         return unknown("disk", needed);
     };
-    let free = disk.available_space() as f64;
     let text = format!(
         "{} free for `{}`; the run needs up to {}",
         gib(free),
@@ -274,14 +311,4 @@ fn enough(text: String, free: f64, needed: f64, hint: &str) -> Finding {
     } else {
         Failed(text, hint.into())
     }
-}
-
-/// The nearest ancestor directory that exists.
-fn nearest_existing(dir: &Path) -> PathBuf {
-    let found = dir.ancestors().find(|d| d.is_dir());
-    found.map_or_else(|| PathBuf::from("."), Path::to_owned)
-}
-
-fn gib(bytes: f64) -> impl Display {
-    format!("{:.1} GiB", bytes / f64::from(1 << 30))
 }

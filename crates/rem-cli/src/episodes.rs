@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::args::{LARGEST, at_least_one, whole};
 use crate::print;
 use crate::runs::{self, DeleteMediaArgs};
 use anyhow::Result;
@@ -9,10 +10,11 @@ use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use rem::Error;
 use rem::data::episode::Episode;
-use rem::data::replay::archive::Archive;
+use rem::data::replay::archive::{Archive, EpisodeInfo};
 use rem::env::Outcome;
 use rem::run::checkpoint;
 use rem::run::{read_config, read_protocol};
+use serde_json::json;
 
 /// List and export the episodes of a run
 ///
@@ -33,8 +35,11 @@ pub struct EpisodesArgs {
     #[arg(value_name = "RUN|FILE.npz")]
     source: PathBuf,
     /// List only the last N episodes
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     last: Option<usize>,
+    /// Print JSON: one object per episode, or the steps of an episode file
+    #[arg(long)]
+    json: bool,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -51,6 +56,7 @@ enum Action {
 #[derive(Args)]
 struct ExportArgs {
     /// Episode number, as listed; not needed for an episode file
+    #[arg(value_name = "N", value_parser = whole::<usize>(0..=LARGEST))]
     number: Option<usize>,
     /// Export all episodes of a run, into the directory `--out`
     #[arg(long, conflicts_with = "number", requires = "out")]
@@ -62,10 +68,10 @@ struct ExportArgs {
     #[arg(long, value_name = "FILE|DIR")]
     out: Option<PathBuf>,
     /// Milliseconds per frame (GIF)
-    #[arg(long, value_name = "N", default_value_t = 120)]
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = whole::<u32>(20..=600_000))]
     frame_ms: u32,
     /// Frames per row (strip)
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = at_least_one::<usize>)]
     columns: usize,
 }
 
@@ -101,11 +107,17 @@ pub fn run(args: EpisodesArgs) -> Result<()> {
     match args.action {
         None if is_file => {
             let episode = Episode::read(&args.source).map_err(Error::from)?;
-            print::text(show(&episode))?;
+            print::text(match args.json {
+                true => show_json(&episode),
+                false => show(&episode),
+            })?;
         }
         None => {
             let archive = archive(&args.source)?;
-            print::text(list(&archive, args.last))?;
+            print::text(match args.json {
+                true => list_json(&archive, args.last),
+                false => list(&archive, args.last),
+            })?;
             if let Some(problem) = archive.problem {
                 print::note(format_args!(
                     "cannot read the remaining episodes: {problem}"
@@ -141,6 +153,39 @@ fn list(archive: &Archive, last: Option<usize>) -> String {
         ]);
     }
     format!("{}\n", table.trim_fmt())
+}
+
+/// A line of JSON per episode.
+fn list_json(archive: &Archive, last: Option<usize>) -> String {
+    let skipped = last.map_or(0, |last| archive.episodes().saturating_sub(last));
+    let line = |episode: EpisodeInfo| {
+        json!({
+            "episode": episode.number,
+            "epoch": episode.epoch,
+            "steps": episode.steps,
+            "return": episode.total_reward,
+            "outcome": outcome(episode.outcome),
+        })
+        .to_string()
+            + "\n"
+    };
+    archive.list().skip(skipped).map(line).collect()
+}
+
+fn show_json(episode: &Episode) -> String {
+    let actions: Vec<_> = (0..episode.steps())
+        .map(|step| episode.action_name(step))
+        .collect();
+    let object = json!({
+        "game": episode.game,
+        "return": episode.total_reward(),
+        "outcome": outcome(episode.outcome()),
+        "size": episode.size,
+        "rewards": episode.rewards[..episode.steps()],
+        "actions": actions,
+        "imagined": episode.imagined,
+    });
+    format!("{object}\n")
 }
 
 /// A table without borders, whose first `numeric` columns are right-aligned.

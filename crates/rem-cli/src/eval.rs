@@ -13,6 +13,8 @@ use rem::train::evaluate::evaluate;
 use rem::{device, threads, train};
 use serde::Serialize;
 
+use crate::args::{at_least_one, positive, whole};
+
 /// Evaluate the agent of a run and print its score
 ///
 /// With the run's own number of episodes, the result equals the run's final score exactly.
@@ -27,10 +29,10 @@ pub struct EvalArgs {
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// Number of episodes [default: that of the run's final evaluation]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<u32>)]
     episodes: Option<u32>,
     /// Use the checkpoint of this epoch instead of the last one
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>(0..=u32::MAX.into()))]
     epoch: Option<u32>,
     /// Sampling temperature of the policy [default: the run's]
     #[arg(long, value_name = "T", value_parser = positive)]
@@ -47,14 +49,6 @@ struct Output<'a> {
     mean: f64,
     returns: &'a [f32],
     lengths: &'a [usize],
-}
-
-fn positive(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|e| format!("{e}"))?;
-    let valid = value > 0.0 && value.is_finite();
-    valid
-        .then_some(value)
-        .ok_or_else(|| "must be positive".into())
 }
 
 pub fn run(args: EvalArgs) -> Result<()> {

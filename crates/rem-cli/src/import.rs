@@ -14,6 +14,7 @@ use rem::run::RunDir;
 use rem::run::import;
 use rem::{threads, train};
 
+use crate::args::whole;
 use crate::data_dir;
 use crate::print;
 
@@ -66,7 +67,7 @@ Examples:
         #[arg(long, visible_alias = "env", value_name = "NAME")]
         game: Option<String>,
         /// Number of actions [default: those that the files name or take]
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=256))]
         actions: Option<usize>,
         /// Height and width of the frames in pixels
         #[arg(long, value_name = "32|64", default_value_t = 64, value_parser = frame_size)]
@@ -118,7 +119,10 @@ pub enum ResizeArg {
 
 fn frame_size(text: &str) -> Result<usize, String> {
     let size = text.parse().ok().filter(|size| FRAME_SIZES.contains(size));
-    size.ok_or_else(|| format!("must be one of {FRAME_SIZES:?}"))
+    size.ok_or_else(|| {
+        let sizes: Vec<String> = FRAME_SIZES.iter().map(usize::to_string).collect();
+        format!("must be {}", rem::suggest::or(&sizes))
+    })
 }
 
 impl From<EmbeddingsArg> for Embeddings {

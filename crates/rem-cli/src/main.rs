@@ -6,18 +6,24 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rem::config::ConfigError;
+use rem::env::EnvName;
 
 use print::{Style, Unprinted, Verbosity, styled};
 
 mod allocator;
+mod args;
 mod bench;
+mod capacity;
+mod completions;
 mod config;
 mod demo;
 mod diagnose;
 mod doctor;
 mod episodes;
 mod eval;
+mod export;
 mod export_agent;
 mod import;
 mod play;
@@ -28,6 +34,8 @@ mod runs;
 mod sweep;
 mod table;
 mod train;
+mod usage;
+mod version;
 mod watch;
 
 /// REM: an agent that learns to play games inside its own world model
@@ -49,7 +57,8 @@ Examples:
   rem play runs/catch-seed1        play in the world model
   rem sweep --help                 train many runs: games, seeds and variants, here or on Slurm
 
-`rem COMMAND --help` describes a command and its options.")]
+`rem COMMAND --help` describes a command and its options. `rem --version --verbose` prints what this program was built
+from, and `rem completions SHELL` and `rem man DIR` what shells and `man` read.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -95,6 +104,9 @@ enum Command {
     Episodes(episodes::EpisodesArgs),
     Runs(runs::RunsArgs),
     ExportAgent(export_agent::ExportAgentArgs),
+    Export(export::ExportArgs),
+    Completions(completions::CompletionsArgs),
+    Man(completions::ManArgs),
 }
 
 /// Options that select and override a config.
@@ -112,16 +124,16 @@ struct ConfigSource {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Random seed (same as `--set seed=…`)
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = args::whole::<u64>(0..=args::LARGEST))]
     seed: Option<u64>,
     /// Compute device: flex (CPU), or cuda, vulkan, wgpu, metal, rocm if built in
     #[arg(long, value_name = "NAME[:INDEX]")]
     device: Option<String>,
     /// CPU threads; 0 means one per core
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = args::threads)]
     threads: Option<usize>,
     /// Probability that an Atari frame repeats the previous action (same as `--set env.atari.sticky_actions=…`)
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", value_parser = args::probability)]
     sticky: Option<f64>,
 }
 
@@ -133,7 +145,19 @@ impl ConfigSource {
     /// Like `load`; the user's own settings win over `overrides`.
     fn load_over(&self, mut overrides: Vec<String>) -> rem::Result<rem::config::Config> {
         overrides.extend(self.overrides());
-        Ok(rem::config::Config::load(&self.preset, &overrides)?)
+        let config = rem::config::Config::load(&self.preset, &overrides)?;
+        match EnvName::parse(&config.env.game) {
+            Ok(EnvName::Atari(_)) | Err(_) => Ok(config),
+            Ok(_) if self.sticky.is_none() => Ok(config),
+            Ok(_) => Err(ConfigError::new(
+                format!(
+                    "`--sticky` is for Atari games: `{}` repeats no action",
+                    config.env.game
+                ),
+                "leave it out, or choose an Atari game with `--game`",
+            )
+            .into()),
+        }
     }
 
     /// The user's own settings, as `key=value`.
@@ -160,13 +184,19 @@ fn data_dir() -> anyhow::Result<PathBuf> {
         return Ok(dir.into());
     }
     let dirs = directories::ProjectDirs::from("", "", "rem");
-    let dirs = dirs.ok_or_else(|| anyhow::anyhow!("no home directory; set REM_DATA_DIR"))?;
+    let dirs = dirs.ok_or_else(|| {
+        let message = "there is no home directory for the LPIPS weights";
+        rem::Error::from(ConfigError::new(message, "set REM_DATA_DIR to a directory"))
+    })?;
     Ok(dirs.data_dir().into())
 }
 
 fn main() -> ExitCode {
     allocator::keep_freed_memory();
-    let cli = Cli::parse();
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     print::set_color(cli.color);
     print::set_verbosity(match (cli.quiet, cli.verbose) {
         (true, _) => Verbosity::Quiet,
@@ -193,6 +223,46 @@ fn main() -> ExitCode {
     }
 }
 
+/// The command line as clap reads it.
+fn command() -> clap::Command {
+    args::with_negative_numbers(Cli::command())
+}
+
+/// Parses the command line. Prints help, version and errors, and returns the exit code then.
+fn parse() -> Result<Cli, ExitCode> {
+    let words: Vec<String> = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let matches = command().try_get_matches_from(std::env::args_os());
+    let parsed = matches.and_then(|matches| Cli::from_arg_matches(&matches));
+    let error = match parsed {
+        Ok(cli) => return Ok(cli),
+        Err(error) => error,
+    };
+    let is_version = error.kind() == clap::error::ErrorKind::DisplayVersion;
+    if is_version && words.iter().any(|word| word == "--verbose") {
+        return Err(match print::text(version::verbose()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => {
+                print_error(&error.into());
+                ExitCode::FAILURE
+            }
+        });
+    }
+    match usage::explain(&error, &command(), &words) {
+        Some((message, hint)) => {
+            print_lines(&message, Some(&hint));
+            Err(ExitCode::from(usage::EXIT_CODE))
+        }
+        // Help and version.
+        None => {
+            let _ = error.print();
+            Err(ExitCode::from(error.exit_code() as u8))
+        }
+    }
+}
+
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Train(args) => train::run(args),
@@ -210,6 +280,9 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Episodes(args) => episodes::run(args),
         Command::Runs(args) => runs::run(args),
         Command::ExportAgent(args) => export_agent::run(args),
+        Command::Export(args) => export::run(args),
+        Command::Completions(args) => completions::completions(args, self::command()),
+        Command::Man(args) => completions::man(args, self::command()),
     }
 }
 
@@ -219,8 +292,12 @@ fn print_error(error: &anyhow::Error) {
     if let Some(details) = rem_error.and_then(rem::Error::details) {
         print::notice(details);
     }
+    print_lines(&error.to_string(), hint(error).as_deref());
+}
+
+fn print_lines(error: &str, hint: Option<&str>) {
     print::notice(format_args!("{} {error}", styled(Style::Error, "error:")));
-    if let Some(hint) = hint(error) {
+    if let Some(hint) = hint {
         print::notice(format_args!("{} {hint}", styled(Style::Dim, "hint:")));
     }
 }

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use rem::run::read_config;
-use rem::threads;
+use rem::threads::set;
 
+use crate::args::threads;
 use crate::watch::ServeArgs;
 
 /// Play in the browser: the real game or the world model, by hand or by the agent
@@ -29,12 +30,12 @@ pub struct PlayArgs {
     #[command(flatten)]
     serve: ServeArgs,
     /// CPU threads; 0 means one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads)]
     threads: usize,
 }
 
 pub fn run(args: PlayArgs) -> Result<()> {
     read_config(&args.run)?;
-    threads::set(args.threads)?;
+    set(args.threads)?;
     args.serve.run(vec![args.run], "#/play")
 }

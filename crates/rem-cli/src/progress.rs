@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use rem::config::Config;
 use rem::run::{Progress as Schedule, Scores};
-use rem::train::{Event, StepTimes};
+use rem::train::{Event, StepTimes, TrainingTime};
 use rem_run::{Phase, TimingLine, files, layout, parse_lines};
 
 use crate::print::{self, Style, styled};
@@ -32,6 +32,13 @@ pub struct Measured {
     pub steps: Option<StepTimes>,
     /// Recorded steps in the replay of a run that collects nothing.
     pub recorded: usize,
+}
+
+impl Measured {
+    /// The estimated training time, if it is long.
+    pub fn long_run(&self, config: &Config) -> Option<TrainingTime> {
+        self.steps.and_then(|steps| steps.over_a_long_run(config))
+    }
 }
 
 /// The progress of one training run.

@@ -7,6 +7,8 @@ use anyhow::Result;
 use clap::Args;
 use rem_report::{Request, Style};
 
+use crate::args::whole;
+
 /// Compare runs with each other and with published systems
 ///
 /// Reads runs of `rem train` and JSON files of scores. Prints the paper's main table with aggregates, and writes a
@@ -42,9 +44,15 @@ pub struct ReportArgs {
     #[arg(long, value_name = "DIR", default_value = "report")]
     out: PathBuf,
     /// Bootstrap replicates per confidence interval
-    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = whole::<u32>(1..=MOST_REPLICATES))]
     replicates: u32,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
 }
+
+/// Most bootstrap replicates.
+pub const MOST_REPLICATES: u64 = 10_000_000;
 
 pub fn run(args: ReportArgs) -> Result<()> {
     let request = Request {
@@ -53,18 +61,21 @@ pub fn run(args: ReportArgs) -> Result<()> {
         not_token_based: args.not_token_based,
         replicates: args.replicates as usize,
     };
-    write(&request, &args.out)
+    write(&request, &args.out, args.json)
 }
 
 /// Prints a report and writes its files.
-pub fn write(request: &Request, out: &Path) -> Result<()> {
+pub fn write(request: &Request, out: &Path, json: bool) -> Result<()> {
     let report = request.report()?;
     let written = rem_report::write(&report, out)?;
     let style = match print::has_color(&std::io::stdout()) {
         true => Style::Ansi,
         false => Style::Plain,
     };
-    print::text(rem_report::terminal(&report, style))?;
-    print::message(written);
+    match json {
+        true => print::line(rem_report::json(&report))?,
+        false => print::text(rem_report::terminal(&report, style))?,
+    }
+    print::message(format_args!("{written}"));
     Ok(())
 }

@@ -9,6 +9,7 @@ use rem::config::{Config, ConfigError};
 use rem::env::EnvFactory;
 use rem::imagination::pop_mode;
 use rem::model::tokenizer::lpips::Lpips;
+use rem::run::trackers::Tracker;
 use rem::run::{Protocol, RunDir};
 use rem::threads;
 use rem::train::{Event, StepTimes, Trainer};
@@ -16,17 +17,21 @@ use rem_run::{Owner, layout, owner};
 use rem_study::signals::Reaction;
 
 use crate::ConfigSource;
+use crate::args::whole;
+use crate::capacity;
 use crate::print;
 use crate::progress::{Measured, Progress, three};
 use header::print_header;
 use offline::Offline;
 use stop::Stop;
+use trackers::LogTo;
 
 mod continued;
 mod header;
 mod lpips;
 mod offline;
 pub mod stop;
+mod trackers;
 
 pub use continued::resume;
 pub use lpips::{checksum, load_lpips, lpips_file};
@@ -73,21 +78,31 @@ pub struct TrainArgs {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["preset", "run_dir", "offline"])]
     resume: Option<PathBuf>,
     /// Resume from the checkpoint of this epoch instead of the last one; later checkpoints are deleted
-    #[arg(long, value_name = "N", requires = "resume")]
+    #[arg(long, value_name = "N", requires = "resume", value_parser = whole::<u32>(0..=u32::MAX.into()))]
     from_epoch: Option<u32>,
     /// Leave the resumed run as it is and continue in this new directory, with any settings that keep the models' sizes
     ///
     /// The fork has the weights, optimizers, experience and epoch of the checkpoint. Its protocol names its origin.
     #[arg(long, value_name = "NEW_RUN", requires = "resume")]
     fork: Option<PathBuf>,
+    /// Where the metrics go besides metrics.jsonl: tensorboard, csv, wandb, mlflow, or none [default: tensorboard]
+    ///
+    /// csv writes metrics.csv, wandb an offline run for `wandb sync`, and mlflow into the file store `mlruns` beside the
+    /// run directory. The choice is not part of the config and changes no result. A resumed run keeps it, unless there is
+    /// another one. `rem export` writes the same for any run.
+    #[arg(long, value_name = "NAME,…", value_enum, value_delimiter = ',')]
+    log: Vec<LogTo>,
 }
 
 pub fn run(args: TrainArgs) -> Result<()> {
     let stop = Stop::listen(Reaction::FinishEpoch)?;
+    let log = LogTo::trackers(&args.log)?;
     let overrides = args.source.overrides();
     let ready = match (&args.resume, &args.fork) {
-        (Some(origin), Some(dir)) => continued::fork(origin, dir, args.from_epoch, &overrides)?,
-        (Some(dir), None) => continued::resume(dir, args.from_epoch, &overrides)?,
+        (Some(origin), Some(dir)) => {
+            continued::fork(origin, dir, args.from_epoch, &overrides, log)?
+        }
+        (Some(dir), None) => continued::resume_with(dir, args.from_epoch, &overrides, log)?,
         (None, _) => {
             let offline = args.offline.as_deref().map(Offline::open).transpose()?;
             let config = match &offline {
@@ -95,7 +110,7 @@ pub fn run(args: TrainArgs) -> Result<()> {
                 None => args.source.load()?,
             };
             let preset = Some(args.source.preset);
-            start_on(config, preset, offline, args.run_dir.as_deref())?
+            start_on(config, preset, offline, args.run_dir.as_deref(), log)?
         }
     };
     train(ready, stop)
@@ -119,8 +134,12 @@ pub fn train(ready: Ready, stop: Stop) -> Result<()> {
             Owner::renew(&renewed);
         }
     });
+    let mut open = trackers::open(&trainer)?;
     let mut progress = Progress::new(trainer.config(), &dir, trainer.epoch(), measured);
     let listener = &mut |event: Event| {
+        for message in trackers::follow(&mut open, &event) {
+            progress.event(Event::Note(&message));
+        }
         let saved = match event {
             Event::EpochDone { epoch, .. } => Some(epoch),
             _ => None,
@@ -133,13 +152,16 @@ pub fn train(ready: Ready, stop: Stop) -> Result<()> {
     let scores = threads::on_worker(|| trainer.train_until(&|| stop.is_asked(), listener))?;
     let Some(scores) = scores else { stop.exit() };
     stop.done();
+    for message in open.finish() {
+        progress.event(Event::Note(&message));
+    }
     progress.finish(&scores, &dir);
     Ok(())
 }
 
 /// Starts a run in `dir`.
 pub fn start(config: Config, dir: &Path) -> Result<Ready> {
-    start_on(config, None, None, Some(dir))
+    start_on(config, None, None, Some(dir), None)
 }
 
 /// Starts a run in `dir`, or in a directory of its own; on recorded episodes if there are any.
@@ -148,6 +170,7 @@ fn start_on(
     preset: Option<String>,
     offline: Option<Offline>,
     dir: Option<&Path>,
+    log: Option<Vec<Tracker>>,
 ) -> Result<Ready> {
     if config.collect.epochs == 0 && offline.is_none() {
         return Err(Error::Config(ConfigError::new(
@@ -158,6 +181,7 @@ fn start_on(
     }
     // Check everything that can fail before writing anything.
     rem::device::of(&config)?;
+    capacity::check(&config, dir.unwrap_or("runs".as_ref()))?;
     let lpips_file = lpips_file(&config)?;
     config.threads = threads::set(config.threads)?;
     let crc32 = lpips_file.as_deref().map(checksum).transpose()?;
@@ -174,11 +198,15 @@ fn start_on(
         .map(|file| load_lpips(&file, &config))
         .transpose()?;
 
+    let measured = measure(&config, lpips.as_ref(), &protocol)?;
+    capacity::check_time(measured.long_run(&config).as_ref())?;
+
     let dir = dir.map_or_else(|| free_directory(&config), Path::to_owned);
     let run = RunDir::create(&dir)?;
     print_header(run.path(), &config, &protocol, None);
-    let measured = measure(&config, lpips.as_ref(), &protocol)?;
+    announce(&measured, &config);
     protocol.write(run.path()).map_err(Error::from)?;
+    let run = trackers::choose(run, log)?;
     let trainer = match replay {
         Some(replay) => Trainer::start_offline(run, config, envs, lpips, replay)?,
         None => Trainer::start(run, config, envs, lpips)?,
@@ -186,24 +214,30 @@ fn start_on(
     Ok(Ready { trainer, measured })
 }
 
-/// Measures training steps, and prints how long a long run will train.
+/// Measures training steps.
 fn measure(config: &Config, lpips: Option<&Lpips>, protocol: &Protocol) -> Result<Measured> {
     let steps = threads::on_worker(|| StepTimes::measure(config, lpips))?;
-    let ms = |seconds: f64| three(1000.0 * seconds);
-    print::detail(format_args!(
-        "measured: a step takes {} ms (tokenizer), {} ms (world model), {} ms (controller); a frame {} ms",
-        ms(steps.alone.tokenizer),
-        ms(steps.alone.world_model),
-        ms(steps.alone.actor_critic),
-        ms(steps.alone.frame)
-    ));
-    if let Some(time) = steps.over_a_long_run(config) {
-        print::message(format_args!("estimated training time: {time}"));
-    }
     Ok(Measured {
         steps: Some(steps),
         recorded: protocol.data.as_ref().map_or(0, |data| data.steps),
     })
+}
+
+/// Prints what was measured, and how long a long run will train.
+fn announce(measured: &Measured, config: &Config) {
+    let ms = |seconds: f64| three(1000.0 * seconds);
+    if let Some(steps) = measured.steps {
+        print::detail(format_args!(
+            "measured: a step takes {} ms (tokenizer), {} ms (world model), {} ms (controller); a frame {} ms",
+            ms(steps.alone.tokenizer),
+            ms(steps.alone.world_model),
+            ms(steps.alone.actor_critic),
+            ms(steps.alone.frame)
+        ));
+    }
+    if let Some(time) = measured.long_run(config) {
+        print::message(format_args!("estimated training time: {time}"));
+    }
 }
 
 /// The first of runs/GAME-seedN, runs/GAME-seedN-2, … that does not exist.

@@ -10,6 +10,8 @@ use rem::Error;
 use rem::threads;
 use rem_web::{Options, Token};
 
+use crate::args;
+
 /// Watch runs in the browser, live while they train
 ///
 /// Prints the address of a page that shows every run in the given directories: returns against random, human and
@@ -35,7 +37,7 @@ pub struct WatchArgs {
     #[command(flatten)]
     serve: ServeArgs,
     /// CPU threads for requests that need the agent; 0 means one per core
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = args::threads)]
     threads: usize,
 }
 
@@ -46,7 +48,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     host: IpAddr,
     /// Port to listen on; 0 picks a free one
-    #[arg(long, value_name = "N", default_value_t = 7357)]
+    #[arg(long, value_name = "N", default_value_t = 7357, value_parser = args::whole::<u16>(0..=65_535))]
     port: u16,
     /// Access token [default: none on a loopback address, else random]
     #[arg(long, value_name = "TOKEN", value_parser = Token::new)]

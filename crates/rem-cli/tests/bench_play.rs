@@ -9,7 +9,7 @@ fn reports_the_frame_rate_of_dreams() {
     let run = finished(SHORT);
     let text = stdout(&succeeds(
         rem()
-            .args(["bench", "play", "--steps", "20"])
+            .args(["bench", "play", "--json", "--steps", "20"])
             .arg(run.dir()),
     ));
     let line: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -22,6 +22,15 @@ fn reports_the_frame_rate_of_dreams() {
     assert!(
         number("ms_median") > 0.0 && number("ms_longest") >= number("ms_median"),
         "{text}"
+    );
+    let sentence = stdout(&succeeds(
+        rem()
+            .args(["bench", "play", "--steps", "20"])
+            .arg(run.dir()),
+    ));
+    assert!(
+        sentence.starts_with("dreams of catch run at ") && sentence.lines().count() == 1,
+        "{sentence}"
     );
 }
 

@@ -67,8 +67,8 @@ fn files_that_are_not_agents_are_rejected() {
         &file("cut.pt", &whole[..whole.len() / 2]),
         "not a PyTorch file",
     );
-    assert_import_rejects(&temp.path().join("absent.safetensors"), "No such file");
-    assert_import_rejects(&temp.path().join("absent.pt"), "No such file");
+    assert_import_rejects(&temp.path().join("absent.safetensors"), "no such file");
+    assert_import_rejects(&temp.path().join("absent.pt"), "no such file");
 }
 
 #[test]

@@ -32,15 +32,19 @@ fn invalid_config_values_are_rejected() {
         ),
         (
             "--set tokenizer.vocabulary=many",
-            "`tokenizer.vocabulary`",
-            "rem config",
+            "`tokenizer.vocabulary = many`: must be a whole number, 2 to 65536",
+            "--set tokenizer.vocabulary=…",
         ),
         (
             "--set world_model.heads=5",
             "`world_model.heads = 5`",
             "--set world_model.heads=",
         ),
-        ("--set seed=-1", "`seed`", "rem config"),
+        (
+            "--set seed=-1",
+            "`seed = -1`: must be a whole number",
+            "--seed …",
+        ),
         (
             "--set world_model.dropout=nan",
             "`world_model.dropout = NaN`",
@@ -48,8 +52,8 @@ fn invalid_config_values_are_rejected() {
         ),
         (
             "--set tokenizer.perceptual=maybe",
-            "`tokenizer.perceptual`",
-            "rem config",
+            "`tokenizer.perceptual = maybe`: must be auto, off or required",
+            "--set tokenizer.perceptual=…",
         ),
         (
             "--set tokenizer.perceptual=required",

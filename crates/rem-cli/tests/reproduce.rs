@@ -200,7 +200,7 @@ const NOT_THERE: [&str; 6] = [
     "COMMAND",
     "mygame",
     "data/catch",
-    "error: a value is required",
+    "needs a value",
     "rem bench emulation",
 ];
 

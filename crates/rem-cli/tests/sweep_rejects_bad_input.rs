@@ -33,8 +33,8 @@ fn typos_get_the_nearest_key_game_or_form() {
         ),
         (
             "--grid tokenizer.vocabulary=8,many",
-            "`tokenizer.vocabulary`",
-            "rem config",
+            "`tokenizer.vocabulary = many`: must be a whole number, 2 to 65536",
+            "--set tokenizer.vocabulary=…",
         ),
         (
             "--grid world_model.heads=4,5",

@@ -49,7 +49,7 @@ pub enum Error {
     #[error("no runs, scores or published systems given")]
     NoSystems,
     /// A file cannot be read or written.
-    #[error("cannot {verb} `{}`: {error}", path.display())]
+    #[error("cannot {verb} `{}`: {}", path.display(), rem_run::reason(error))]
     File {
         /// The operation, such as `read`.
         verb: &'static str,

@@ -2,6 +2,7 @@
 
 pub mod csv;
 pub mod html;
+pub mod json;
 pub mod latex;
 pub mod markdown;
 pub mod terminal;

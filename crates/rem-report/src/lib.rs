@@ -56,6 +56,7 @@ pub use curves::{Curve, Panel};
 pub use error::{Error, Result};
 pub use files::{Written, write};
 pub use formats::html::page as html;
+pub use formats::json::json;
 pub use formats::terminal::{Style, report as terminal};
 pub use loss_curves::{LossCurve, LossPanel, LossPoint};
 pub use losses::Split;

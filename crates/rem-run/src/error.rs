@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file could not be read.
-    #[error("cannot read `{}`: {source}", path.display())]
+    #[error("cannot read `{}`: {}", path.display(), reason(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -40,6 +40,18 @@ pub enum Error {
         /// The format that it declares.
         found: u32,
     },
+}
+
+/// The message of an I/O error for users: `no such file or directory`, without the number of the operating system.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    if error.raw_os_error().is_none() {
+        return text;
+    }
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
 }
 
 impl Error {

@@ -46,7 +46,11 @@ pub fn failed(action: &str, path: &Path) -> impl FnOnce(io::Error) -> io::Error 
     move |error| {
         io::Error::new(
             error.kind(),
-            format!("cannot {action} `{}`: {error}", path.display()),
+            format!(
+                "cannot {action} `{}`: {}",
+                path.display(),
+                crate::reason(&error)
+            ),
         )
     }
 }

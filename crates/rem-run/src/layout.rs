@@ -29,6 +29,14 @@ pub const REPLAY: &str = "replay";
 pub const MEDIA: &str = "media";
 /// Directory of TensorBoard event files.
 pub const TENSORBOARD: &str = "tensorboard";
+/// Where the metrics go besides, and under which identifier. Written if the user chooses something.
+pub const TRACKERS: &str = "trackers.json";
+/// The metrics as a table, one row per epoch, if the user chooses it.
+pub const CSV: &str = "metrics.csv";
+/// Directory of Weights & Biases, if the user chooses it.
+pub const WANDB: &str = "wandb";
+/// The file store of MLflow, beside the run directories, if the user chooses it.
+pub const MLFLOW: &str = "mlruns";
 
 const EPOCH: &str = "epoch-";
 

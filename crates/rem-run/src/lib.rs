@@ -13,6 +13,7 @@
 //! | [`layout::MEDIA`] | images and animations of evaluations | [`layout::media_name`] |
 //! | [`layout::TENSORBOARD`] | the logs as TensorBoard events | |
 //! | [`layout::LABELS`] | a name, tags and a note, from the user | [`Labels`] |
+//! | [`layout::TRACKERS`], [`layout::CSV`], [`layout::WANDB`] | the metrics for other programs | `rem` |
 //! | [`layout::LOCK`] | the process that trains | [`Owner`] |
 //!
 //! [`metrics::METRICS`] lists every metric with its meaning. [`files`] replaces files atomically.
@@ -52,7 +53,7 @@ mod phase;
 mod protocol;
 mod scores;
 
-pub use error::{Error, Result};
+pub use error::{Error, Result, reason};
 pub use json::{read_json, write_json};
 pub use labels::Labels;
 pub use log::{MetricsLine, TimingLine, parse_lines};

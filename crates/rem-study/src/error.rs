@@ -41,7 +41,7 @@ pub enum Error {
         hint: String,
     },
     /// A file cannot be read or written.
-    #[error("`{}`: {error}", path.display())]
+    #[error("`{}`: {}", path.display(), rem_run::reason(error))]
     Io {
         /// The file.
         path: PathBuf,

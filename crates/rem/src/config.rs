@@ -16,8 +16,11 @@ use toml::{Table, Value};
 
 mod actor_critic;
 mod changes;
+mod docs;
 mod env;
 mod error;
+mod lines;
+mod mistyped;
 mod optimizer;
 mod overlay;
 mod renamed;
@@ -96,8 +99,7 @@ pub const PRESETS: &[(&str, &str)] = &[
 ];
 
 /// Every setting of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Version of the config format.
@@ -127,8 +129,7 @@ pub struct Config {
 }
 
 /// Number type of matrix products.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Precision {
     /// Everything in f32.
@@ -157,9 +158,8 @@ impl From<Precision> for rem_kernels::Precision {
 }
 
 /// Steps for which a random action is repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(extend("x-types" = "integer or `zeta`")))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(extend("x-types" = "integer or `zeta`"))]
 #[serde(untagged, expecting = "expected a number of steps or \"zeta\"")]
 pub enum ActionRepeat {
     /// The same number each time.
@@ -169,8 +169,7 @@ pub enum ActionRepeat {
 }
 
 /// Distribution of the steps for which a random action is repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RandomRepeat {
     /// n steps with a probability proportional to 1/n² (εz-greedy exploration).
@@ -178,8 +177,7 @@ pub enum RandomRepeat {
 }
 
 /// Collection of experience.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Collect {
     /// Epochs that collect experience, from the first on; 0 only with `rem train --offline`.
@@ -205,8 +203,7 @@ fn one() -> usize {
 }
 
 /// The training schedule.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Train {
     /// Epochs of the run.
@@ -226,8 +223,7 @@ pub struct Train {
 }
 
 /// Evaluation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluate {
     /// Epochs between evaluations; 0 means only the final one.
@@ -268,15 +264,19 @@ impl Config {
     pub fn from_toml(text: &str, overrides: &[String]) -> Result<Self> {
         let mut table: Table = text.parse().map_err(|e: toml::de::Error| {
             ConfigError::new(
-                format!("config is not valid TOML: {}", one_line(e.message())),
-                "`rem config quick` prints a complete one",
+                format!("not valid TOML: {}", one_line(e.message())),
+                "`rem config quick` prints a complete config",
             )
+            .with_line(e.span().map(|span| lines::line_at(text, span.start)))
         })?;
         renamed::reject_old_format(&table)?;
         for assignment in overrides {
             overlay::assign(&mut table, assignment)?;
         }
-        Self::from_table(table)
+        Self::from_table(table).map_err(|error| {
+            let line = error.key().and_then(|key| lines::line_of(text, key));
+            error.with_line(line)
+        })
     }
 
     fn from_table(table: Table) -> Result<Self> {
@@ -317,7 +317,7 @@ impl Config {
     /// Environment steps that the run collects.
     pub fn environment_steps(&self) -> u64 {
         let epochs = self.collect.epochs.min(self.train.epochs);
-        u64::from(epochs) * self.collect.steps_per_epoch as u64
+        u64::from(epochs).saturating_mul(self.collect.steps_per_epoch as u64)
     }
 
     /// Steps in a Transformer's context window: those of a training segment, which is also as long as a rollout with
@@ -340,16 +340,10 @@ impl Config {
     }
 }
 
-/// Deserializes with the full key in the error: `tokenizer.vocabulary: invalid type …`.
+/// Deserializes with the full key in the error.
 fn serde_path(value: Value) -> Result<Config> {
-    serde_path_to_error::deserialize(value).map_err(|e| {
-        let key = e.path().to_string();
-        let message = one_line(e.inner().message());
-        ConfigError::new(
-            format!("config key `{key}`: {message}"),
-            "`rem config atari100k` prints every key with its values",
-        )
-    })
+    serde_path_to_error::deserialize(value.clone())
+        .map_err(|e| mistyped::error(&e.path().to_string(), e.inner().message(), &value))
 }
 
 fn one_line(text: &str) -> String {

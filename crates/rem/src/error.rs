@@ -97,7 +97,7 @@ pub enum Error {
         starts_after: u32,
     },
     /// A system call on a path failed.
-    #[error("`{}`: {error}", path.display())]
+    #[error("`{}`: {}", path.display(), rem_run::reason(error))]
     Io {
         /// The path.
         path: PathBuf,

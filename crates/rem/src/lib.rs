@@ -73,6 +73,7 @@
 //! | [`run`] | run directories: checkpoints, logs, imported weights |
 //! | [`media`] | images and animations of episodes and dreams |
 //! | [`device`], [`host`], [`threads`], [`seeds`] | compute device, copies on the host, CPU threads, random numbers |
+//! | [`suggest`] | words for messages |
 //!
 //! `docs/paper-map.md` in the repository leads from the paper's equations and algorithms to functions.
 
@@ -91,8 +92,12 @@ pub mod media;
 pub mod model;
 pub mod run;
 pub mod seeds;
+pub mod suggest;
 pub mod threads;
 pub mod train;
+
+/// The git revision of the sources; `unknown` without git.
+pub const GIT_REVISION: &str = env!("REM_GIT_REVISION");
 
 pub use config::Config;
 pub use data::episode::Episode;

@@ -7,7 +7,9 @@ mod dir;
 pub mod import;
 pub(crate) mod metrics;
 mod progress;
+mod protobuf;
 mod recorded;
+pub mod trackers;
 
 pub use dir::{RunDir, read_config, read_protocol};
 pub use progress::{Expected, PhaseTime, Progress};

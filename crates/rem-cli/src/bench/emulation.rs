@@ -10,19 +10,24 @@ use rem::env::EnvFactory;
 use serde::Serialize;
 
 use super::environment::play;
+use crate::args;
 use crate::print;
+use crate::table::Table;
 
 /// Time Atari environments on one core: emulator, wrappers and resize
 ///
-/// Prints one JSON object per game. A step is an agent step: one action, repeated for `frame_skip` raw frames.
+/// A step is an agent step: one action, repeated for `frame_skip` raw frames.
 #[derive(Args)]
 pub struct EmulationArgs {
     /// Comma-separated games [default: the 26 games of Atari 100K]
     #[arg(long, value_delimiter = ',', value_name = "NAME,…")]
     games: Vec<String>,
     /// Seconds per game
-    #[arg(long, default_value_t = 2.0, value_name = "S")]
+    #[arg(long, default_value_t = 2.0, value_name = "S", value_parser = args::seconds)]
     seconds: f64,
+    /// Print JSON lines instead of a table
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Serialize)]
@@ -42,6 +47,7 @@ pub fn run(args: EmulationArgs) -> Result<()> {
     };
     let (mut steps, mut seconds) = (0, 0.0);
     let mut slowest = f64::INFINITY;
+    let mut table = Table::new(&["game", "steps per second", "frames per second"], 1);
     for game in games {
         let set = [format!("env.game={game}")];
         let config = Config::load("atari100k", &set).map_err(Error::from)?;
@@ -56,10 +62,20 @@ pub fn run(args: EmulationArgs) -> Result<()> {
             steps_per_second: rate.round(),
             raw_frames_per_second: (rate * f64::from(config.env.atari.frame_skip)).round(),
         };
-        print::line(serde_json::to_string(&line)?)?;
+        match args.json {
+            true => print::line(serde_json::to_string(&line)?)?,
+            false => table.push(vec![
+                line.game,
+                line.steps_per_second.to_string(),
+                line.raw_frames_per_second.to_string(),
+            ]),
+        }
         steps += game_steps;
         seconds += game_seconds;
         slowest = slowest.min(rate);
+    }
+    if !args.json {
+        print::text(table.terminal())?;
     }
     print::message(format_args!(
         "{:.0} steps/s over all games, {slowest:.0} in the slowest",

@@ -11,11 +11,12 @@ use rem::env::{Env, EnvError, EnvFactory, Outcome};
 use serde::Serialize;
 
 use crate::ConfigSource;
+use crate::args::seconds;
 use crate::print;
 
 /// Time an environment with random actions: its steps, wrappers and, for Python environments, the bridge
 ///
-/// Prints one JSON object. A step is an agent step: one action, repeated for `frame_skip` steps of the environment. Resets
+/// A step is an agent step: one action, repeated for `frame_skip` steps of the environment. Resets
 /// count. `scripts/bridge-cost` compares with a plain Python loop.
 #[derive(Args)]
 #[command(after_long_help = "\
@@ -26,8 +27,11 @@ pub struct EnvArgs {
     #[command(flatten)]
     source: ConfigSource,
     /// Seconds to measure
-    #[arg(long, default_value_t = 2.0, value_name = "S")]
+    #[arg(long, default_value_t = 2.0, value_name = "S", value_parser = seconds)]
     seconds: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Serialize)]
@@ -44,13 +48,19 @@ pub fn run(args: EnvArgs) -> Result<()> {
         .make(EnvMode::Train, config.seed)
         .map_err(Error::from)?;
     let time = Duration::from_secs_f64(args.seconds);
-    let (steps, seconds) = play(&mut *env, time).map_err(Error::from)?;
+    let (steps, took) = play(&mut *env, time).map_err(Error::from)?;
     let line = Line {
         game: config.env.game,
         steps,
-        steps_per_second: (steps as f64 / seconds).round(),
+        steps_per_second: (steps as f64 / took).round(),
     };
-    print::line(serde_json::to_string(&line)?)?;
+    match args.json {
+        true => print::line(serde_json::to_string(&line)?)?,
+        false => print::line(format_args!(
+            "{}: {} steps per second",
+            line.game, line.steps_per_second
+        ))?,
+    }
     Ok(())
 }
 

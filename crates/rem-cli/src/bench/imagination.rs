@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use rand::SeedableRng;
+use serde_json::json;
 
 use super::dreams::{Dreams, ImaginationMode, Sizes};
 use super::page::Page;
 use super::sizes::Scale;
 use super::{Machine, plot, sweep, timing, usage};
+use crate::args::{at_least_one, whole};
 use crate::print;
 
 /// Measure imagination: sequential calls, tokens and time per frame
@@ -36,18 +38,22 @@ pub struct ImaginationArgs {
         long,
         value_delimiter = ',',
         default_value = "16,64,256",
-        value_name = "K"
+        value_name = "K",
+        value_parser = tokens
     )]
     tokens: Vec<usize>,
     /// Comma-separated horizons (H), in frames [default: 10,20; with --sweep, which takes one: 10]
-    #[arg(long, value_delimiter = ',', value_name = "H", value_parser = at_least_one)]
+    #[arg(long, value_delimiter = ',', value_name = "H", value_parser = whole::<usize>(1..=10_000))]
     horizons: Vec<usize>,
     /// Batch size; with --sweep, comma-separated [default: 16; with --sweep: 1,2,4,8,16,32,64,128]
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = whole::<usize>(1..=65_536))]
     batch: Vec<usize>,
     /// Timed repetitions after one warm-up; the fastest counts. Runs of 10 s or more are not repeated
-    #[arg(long, default_value_t = 3, value_name = "N")]
+    #[arg(long, default_value_t = 3, value_name = "N", value_parser = at_least_one::<usize>)]
     repeats: usize,
+    /// Print JSON lines instead of a table
+    #[arg(long)]
+    json: bool,
     /// Model size
     #[arg(long, default_value = "paper")]
     scale: Scale,
@@ -58,12 +64,10 @@ pub struct ImaginationArgs {
     machine: Machine,
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("must be at least 1".into()),
-        Ok(n) => Ok(n),
-        Err(_) => Err("must be an integer".into()),
-    }
+/// Tokens per frame that a tokenizer can have.
+fn tokens(text: &str) -> Result<usize, String> {
+    let tokens = text.parse().ok().filter(|k| [16, 64, 256].contains(k));
+    tokens.ok_or_else(|| "must be 16, 64 or 256".into())
 }
 
 /// A row of the table.
@@ -77,6 +81,21 @@ pub struct Line {
     pub ms_per_frame: f64,
     /// Multiply-adds per frame.
     pub products: f64,
+}
+
+impl Line {
+    fn json(&self) -> serde_json::Value {
+        json!({
+            "mode": self.mode.name(),
+            "batch": self.batch,
+            "tokens_per_frame": self.tokens,
+            "horizon": self.horizon,
+            "calls": self.calls,
+            "tokens": self.tokens_read,
+            "ms_per_frame": self.ms_per_frame,
+            "multiply_adds_per_frame": self.products,
+        })
+    }
 }
 
 pub fn run(args: ImaginationArgs) -> Result<()> {
@@ -127,6 +146,11 @@ impl ImaginationArgs {
             }
         }
         print::message("");
+        if self.json {
+            for line in &lines {
+                print::line(line.json())?;
+            }
+        }
         match self.sweep {
             true => self.report_sweep(lines, horizons[0]),
             false => self.report_modes(&lines, batches[0], &horizons),
@@ -139,7 +163,9 @@ impl ImaginationArgs {
             self.table(lines),
             self.summary(lines, batch, horizons)
         );
-        print::text(&text)?;
+        if !self.json {
+            print::text(format_args!("{text}"))?;
+        }
         let Some(path) = &self.out else { return Ok(()) };
         let page = Page {
             title: "Cost of an imagined frame",
@@ -153,7 +179,9 @@ impl ImaginationArgs {
     fn report_sweep(&self, lines: Vec<Line>, horizon: usize) -> Result<()> {
         let peak = self.machine.peak();
         let sweep = sweep::Sweep::new(lines, horizon, self.machine.describe(), peak);
-        print::text(sweep.terminal())?;
+        if !self.json {
+            print::text(sweep.terminal())?;
+        }
         match &self.out {
             Some(path) => sweep.page(path),
             None => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 /// Everything below this line of a page is replaced.
 const MARK: &str = "<!-- measured -->";
@@ -30,10 +30,9 @@ impl Page<'_> {
         let name = svg.file_name().unwrap_or_default().to_string_lossy();
         let Self { text, caption, .. } = self;
         let text = format!("{head}{MARK}\n\n{text}\n![{caption}]({name})\n");
-        let write = |path: &Path, text: &str| {
-            std::fs::write(path, text).with_context(|| format!("cannot write `{}`", path.display()))
-        };
+        let write =
+            |path: &Path, text: &str| std::fs::write(path, text).map_err(rem::Error::io(path));
         write(&svg, self.figure)?;
-        write(path, &text)
+        Ok(write(path, &text)?)
     }
 }

@@ -10,21 +10,26 @@ use rem::run::read_config;
 use rem::threads;
 use serde::Serialize;
 
+use crate::args::{self, whole};
+
 /// Measure the frame rate of dreams in `rem play`
 ///
-/// The agent plays in the world model; every step is rendered and encoded for the page. Prints one JSON object. Drawing
-/// the frame in the browser is not included.
+/// The agent plays in the world model; every step is rendered and encoded for the page. Drawing the frame in the browser
+/// is not included.
 #[derive(Args)]
 pub struct PlayArgs {
     /// Run directory
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// Number of imagined steps
-    #[arg(long, default_value_t = 300, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 300, value_name = "N", value_parser = whole::<u32>(1..=1_000_000))]
     steps: u32,
     /// CPU threads; 0 means one per core
-    #[arg(long, default_value_t = 0, value_name = "N")]
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = args::threads)]
     threads: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Serialize)]
@@ -52,6 +57,12 @@ pub fn run(args: PlayArgs) -> Result<()> {
         ms_median: ms(took[took.len() / 2]),
         ms_longest: ms(took[took.len() - 1]),
     };
-    print::line(serde_json::to_string(&line)?)?;
+    match args.json {
+        true => print::line(serde_json::to_string(&line)?)?,
+        false => print::line(format_args!(
+            "dreams of {} run at {} frames per second: {} ms per step in the median, {} ms at most, over {} steps",
+            line.game, line.frames_per_second, line.ms_median, line.ms_longest, line.steps
+        ))?,
+    }
     Ok(())
 }

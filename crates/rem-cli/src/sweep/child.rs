@@ -52,7 +52,7 @@ fn train_run(study: &Study, run: usize, threads: usize) -> Result<()> {
     let stop = Stop::listen(Reaction::AtOnce)?;
     let ready = if dir.join(layout::CONFIG).exists() {
         check_same(study, &dir, &config)?;
-        train::resume(&dir, None, &[])?
+        train::resume(&dir, None)?
     } else {
         if config.threads == 0 {
             config.threads = threads;

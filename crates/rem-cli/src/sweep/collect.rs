@@ -8,6 +8,7 @@ use rem_report::Request;
 use rem_study::collect;
 
 use super::{StudyArg, plural};
+use crate::args::whole;
 use crate::print;
 use crate::report;
 
@@ -32,8 +33,11 @@ pub struct CollectArgs {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Bootstrap replicates per confidence interval
-    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = whole::<u32>(1..=report::MOST_REPLICATES))]
     replicates: u32,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(args: CollectArgs) -> Result<()> {
@@ -42,24 +46,23 @@ pub fn run(args: CollectArgs) -> Result<()> {
     let total = study.manifest.runs.len();
     let missing = &collected.missing;
     if missing.is_empty() {
-        print::line(format_args!(
+        print::message(format_args!(
             "{}: all {} are done",
             study.name(),
             plural(total, "run")
-        ))?;
+        ));
     } else {
         let done = total - missing.len();
-        print::line(format_args!(
+        print::message(format_args!(
             "{}: PARTIAL, {done} of {} are done; not counted: {}",
             study.name(),
             plural(total, "run"),
             missing.join(", ")
-        ))?;
+        ));
     }
     for file in &collected.files {
-        print::line(file.display())?;
+        print::message(file.display());
     }
-    print::line("")?;
     let request = Request {
         inputs: collected.runs,
         against: args.against,
@@ -67,5 +70,5 @@ pub fn run(args: CollectArgs) -> Result<()> {
         replicates: args.replicates as usize,
     };
     let out = args.out.unwrap_or_else(|| study.report_dir());
-    report::write(&request, &out)
+    report::write(&request, &out, args.json)
 }

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use super::plural;
+use crate::args::threads;
+use crate::print;
 use anyhow::Result;
 use clap::Args;
 use rem_study::{NamedVariant, Plan, Study};
-
-use super::plural;
-use crate::print;
+use serde_json::json;
 
 /// Make a study: list all runs with their configs, and train nothing
 ///
@@ -58,11 +59,14 @@ pub struct NewArgs {
     #[arg(long, value_name = "NAME[:INDEX]")]
     device: Option<String>,
     /// CPU threads of each run; 0 means its share of the machine or of its task, decided when it starts
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     threads: Option<usize>,
     /// List the runs without writing anything
     #[arg(long)]
     dry_run: bool,
+    /// With --dry-run: print one JSON object per run, with its config
+    #[arg(long, requires = "dry_run")]
+    json: bool,
 }
 
 pub fn run(args: NewArgs) -> Result<()> {
@@ -82,7 +86,13 @@ pub fn run(args: NewArgs) -> Result<()> {
     let manifest = plan.manifest()?;
     if args.dry_run {
         for run in &manifest.runs {
-            print::line(&run.name)?;
+            match args.json {
+                true => {
+                    let config = manifest.config(run)?;
+                    print::line(json!({ "run": run.name, "config": config }))?;
+                }
+                false => print::line(&run.name)?,
+            }
         }
         return Ok(());
     }

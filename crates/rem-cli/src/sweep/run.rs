@@ -10,6 +10,7 @@ use rem_study::slurm::{self, Resources};
 use rem_study::{Error, Event, Pool, RunningPool, Status, Study, Summary, Worker};
 
 use super::{StudyArg, plural};
+use crate::args::at_least_one;
 use crate::print;
 
 /// Train the runs of a study that are missing
@@ -36,13 +37,13 @@ pub struct RunArgs {
     #[arg(long, value_enum, default_value = "local")]
     on: Place,
     /// Local: parallel runs [default: GPUs times runs per GPU, else 1]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     jobs: Option<usize>,
     /// Local: indices of GPUs, such as `0,1`, assigned to the runs in turn. Slurm: GPUs of a task, such as `1` or `a100:1`
     #[arg(long, value_name = "GPUS")]
     gpus: Option<String>,
     /// Runs that share a GPU, or a task of Slurm, in parallel
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = at_least_one::<usize>)]
     runs_per_gpu: usize,
     #[command(flatten)]
     slurm: SlurmArgs,
@@ -62,13 +63,13 @@ struct SlurmArgs {
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
     /// CPUs of a task [default: the runs' threads, or 1, times runs per GPU]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     cpus: Option<usize>,
     /// Memory of a task, such as 16G
     #[arg(long, value_name = "SIZE")]
     mem: Option<String>,
     /// Most tasks at the same time (`%N` of the array)
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    #[arg(long, value_name = "N", value_parser = at_least_one::<usize>)]
     max_tasks: Option<usize>,
     /// File of further lines for the job script: `#SBATCH` options, and commands to run first, such as `module load cuda`
     #[arg(long, value_name = "FILE")]
@@ -81,15 +82,6 @@ enum Place {
     Local,
     /// An array job
     Slurm,
-}
-
-/// A number from 1 on.
-pub fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("must be at least 1".into()),
-        Ok(number) => Ok(number),
-        Err(error) => Err(format!("{error}")),
-    }
 }
 
 pub fn run(args: RunArgs) -> Result<()> {

@@ -8,6 +8,7 @@ use clap::Args;
 use rem_study::{RunStatus, State, Status, Study, slurm};
 
 use super::StudyArg;
+use crate::args::whole;
 use crate::print;
 use crate::progress::duration;
 use crate::table::Table;
@@ -30,7 +31,7 @@ pub struct StatusArgs {
     #[arg(long, conflicts_with = "json")]
     watch: bool,
     /// Seconds between two looks with `--watch`
-    #[arg(long, value_name = "N", default_value_t = 5, requires = "watch")]
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "watch", value_parser = whole::<u64>(1..=86_400))]
     interval: u64,
     /// Print JSON
     #[arg(long)]
@@ -62,7 +63,7 @@ pub fn run(args: StatusArgs) -> Result<()> {
         if !status.is_active() {
             return Ok(());
         }
-        std::thread::sleep(Duration::from_secs(args.interval.max(1)));
+        std::thread::sleep(Duration::from_secs(args.interval));
     }
 }
 

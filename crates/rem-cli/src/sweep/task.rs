@@ -7,6 +7,7 @@ use rem_study::{Error, Pool, Worker, slurm};
 
 use super::StudyArg;
 use super::run::{cores, program, show};
+use crate::args::{LARGEST, at_least_one, whole};
 use crate::print;
 
 /// Train the runs of one task of an array job; for schedulers other than Slurm, too
@@ -25,10 +26,10 @@ pub struct TaskArgs {
     #[command(flatten)]
     study: StudyArg,
     /// Number of the task, from 0
-    #[arg(value_name = "I")]
+    #[arg(value_name = "I", value_parser = whole::<usize>(0..=LARGEST))]
     index: usize,
     /// Runs of a task, which are trained in parallel
-    #[arg(long, value_name = "K", default_value_t = 1, value_parser = super::run::at_least_one)]
+    #[arg(long, value_name = "K", default_value_t = 1, value_parser = at_least_one::<usize>)]
     runs_per_task: usize,
 }
 

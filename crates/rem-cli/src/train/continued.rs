@@ -6,17 +6,28 @@ use anyhow::Result;
 use rem::config::Config;
 use rem::env::EnvFactory;
 use rem::imagination::pop_mode;
+use rem::run::trackers::Tracker;
 use rem::run::{Protocol, RunDir, checkpoint, read_config, read_protocol};
 use rem::train::Trainer;
 use rem::{ActionSpace, Error, ObservationSpace, Spaces, threads};
 use rem_run::{Origin, Phase, TimingLine, layout, parse_lines};
 
 use super::header::print_header;
-use super::{Ready, checksum, load_lpips, lpips, lpips_file, measure};
+use super::{Ready, announce, checksum, load_lpips, lpips, lpips_file, measure, trackers};
 use crate::progress::Measured;
 
-/// Resumes the run in `dir`, with overrides of its settings.
-pub fn resume(dir: &Path, from_epoch: Option<u32>, overrides: &[String]) -> Result<Ready> {
+/// Resumes the run in `dir`.
+pub fn resume(dir: &Path, from_epoch: Option<u32>) -> Result<Ready> {
+    resume_with(dir, from_epoch, &[], None)
+}
+
+/// Resumes the run in `dir`, with overrides of its settings and, if there is one, another choice of trackers.
+pub(super) fn resume_with(
+    dir: &Path,
+    from_epoch: Option<u32>,
+    overrides: &[String],
+    log: Option<Vec<Tracker>>,
+) -> Result<Ready> {
     let mut config = settings(dir, overrides)?;
     let run = RunDir::open(dir)?;
     config.threads = threads::set(config.threads)?;
@@ -27,10 +38,12 @@ pub fn resume(dir: &Path, from_epoch: Option<u32>, overrides: &[String]) -> Resu
         true => Measured::default(),
         false => measure(&config, lpips.as_ref(), &protocol)?,
     };
+    let run = trackers::choose(run, log)?;
     let trainer = Trainer::resume(run, config, envs, lpips, from_epoch)?;
     // It may have changed.
     let protocol = read_protocol(dir)?;
     print_header(dir, trainer.config(), &protocol, Some(trainer.epoch()));
+    announce(&measured, trainer.config());
     Ok(Ready { trainer, measured })
 }
 
@@ -40,6 +53,7 @@ pub fn fork(
     dir: &Path,
     from_epoch: Option<u32>,
     overrides: &[String],
+    log: Option<Vec<Tracker>>,
 ) -> Result<Ready> {
     let before = read_config(origin)?;
     let mut config = settings(origin, overrides)?;
@@ -67,9 +81,10 @@ pub fn fork(
     let run = RunDir::create(dir)?;
     let started = protocol
         .write(run.path())
-        .map_err(Error::from)
-        .and_then(|()| {
+        .map_err(|error| Error::from(error).into())
+        .and_then(|()| -> Result<_> {
             let measured = measure(&config, lpips.as_ref(), &protocol);
+            let run = trackers::choose(run, log)?;
             let trainer = Trainer::fork(origin, epoch, run, config, envs, lpips)?;
             Ok((trainer, measured))
         });
@@ -80,10 +95,9 @@ pub fn fork(
         }
     })?;
     print_header(dir, trainer.config(), &protocol, Some(trainer.epoch()));
-    Ok(Ready {
-        trainer,
-        measured: measured?,
-    })
+    let measured = measured?;
+    announce(&measured, trainer.config());
+    Ok(Ready { trainer, measured })
 }
 
 /// The settings of a run with overrides.

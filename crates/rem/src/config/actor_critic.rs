@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::OptimizerConfig;
 
 /// Settings of the controller.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ActorCritic {
     /// Inputs of the LSTM.
@@ -47,8 +46,7 @@ pub struct ActorCritic {
 }
 
 /// Inputs of the LSTM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControllerInputs {
     /// The grid of code vectors, and the actions.
@@ -64,8 +62,7 @@ pub enum ControllerInputs {
 }
 
 /// Length of an imagined rollout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RolloutLength {
     /// Up to the length of a segment: context and rollout have `train.horizon` observations together.
@@ -85,8 +82,9 @@ impl RolloutLength {
 }
 
 /// How values are modeled.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Values {
     /// One number with squared error.
@@ -97,8 +95,7 @@ pub enum Values {
 }
 
 /// Use of a slow critic, a moving average of the controller's weights.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SlowCritic {
     /// None (paper).
@@ -145,8 +142,7 @@ impl SlowCritic {
 }
 
 /// What divides the advantages in the policy loss.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ReturnScaling {
     /// Nothing (paper).

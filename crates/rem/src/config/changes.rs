@@ -24,7 +24,7 @@ impl Config {
     }
 
     /// As [`Self::values`], in JSON.
-    fn json_values(&self) -> BTreeMap<String, Value> {
+    pub(crate) fn json_values(&self) -> BTreeMap<String, Value> {
         let config = serde_json::to_value(self).expect("a config is always representable in JSON");
         let mut values = BTreeMap::new();
         flatten("", config, &mut values);

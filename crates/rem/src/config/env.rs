@@ -17,8 +17,7 @@ pub enum EnvMode {
 }
 
 /// A value for training episodes and one for test episodes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TrainTest<T> {
     /// In training episodes.
@@ -38,8 +37,7 @@ impl<T: Copy> TrainTest<T> {
 }
 
 /// Settings of the environment.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EnvConfig {
     /// A built-in game (`catch`, `paddle`, `crossing`), an Atari game with the feature `atari`, `gym:ID` or `python:MODULE:FACTORY`.
@@ -61,8 +59,7 @@ pub struct EnvConfig {
 }
 
 /// Settings that only Atari games read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Atari {
     /// Raw frames per agent step.

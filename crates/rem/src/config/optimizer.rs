@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// When and how a component is trained.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OptimizerConfig {
     /// Epochs before training of the component starts.

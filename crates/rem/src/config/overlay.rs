@@ -6,8 +6,9 @@ use toml::{Table, Value};
 
 use super::{
     Architecture, ConfigError, ControllerInputs, Decay, Encoder, PRESETS, Quantizer, Result,
-    ReturnScaling, SlowCritic, renamed,
+    ReturnScaling, SlowCritic, mistyped, renamed,
 };
+use crate::suggest::{and, nearest};
 
 /// In a preset: the name of the preset that it extends.
 const EXTENDS: &str = "extends";
@@ -60,10 +61,11 @@ fn parsed(name: &str) -> Result<Table> {
     let text = PRESETS.iter().find(|(n, _)| *n == name).map(|(_, t)| *t);
     let text = text.ok_or_else(|| {
         let names: Vec<&str> = PRESETS.iter().map(|(n, _)| *n).collect();
-        ConfigError::new(
-            format!("unknown preset `{name}`"),
-            format!("the presets are {}", names.join(", ")),
-        )
+        let hint = match nearest(name, names.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("the presets are {}", and(&names)),
+        };
+        ConfigError::new(format!("unknown preset `{name}`"), hint)
     })?;
     Ok(text.parse().expect("presets are valid TOML (tested)"))
 }
@@ -143,16 +145,16 @@ pub(super) fn assign(table: &mut Table, assignment: &str) -> Result<()> {
     };
     let (key, text) = (key.trim(), text.trim());
     let parts: Vec<&str> = key.split('.').collect();
-    let mut here = &mut *table;
-    for (i, part) in parts[..parts.len() - 1].iter().enumerate() {
-        let unknown = unknown_key(key, &parts[..i], here);
-        match here.get_mut(*part) {
-            Some(Value::Table(inner)) => here = inner,
-            _ => return Err(unknown),
-        }
-    }
-    let last = parts[parts.len() - 1];
-    let unknown = unknown_key(key, &parts[..parts.len() - 1], here);
+    let [sections @ .., last] = &parts[..] else {
+        unreachable!("a split text has a part");
+    };
+    let (last, unknown) = (*last, unknown_key(key, table));
+    let section = sections.iter().try_fold(&mut *table, |here, name| {
+        here.get_mut(*name).and_then(Value::as_table_mut)
+    });
+    let Some(here) = section else {
+        return Err(unknown);
+    };
     let free = key
         .strip_prefix(FREE)
         .is_some_and(|rest| rest.starts_with('.'));
@@ -194,18 +196,12 @@ fn choose(variant: &mut Table, name: &str) {
     variant.insert(TYPE.into(), name.into());
 }
 
-/// The error for a key that is missing from `table`, the section at `parents`.
-fn unknown_key(key: &str, parents: &[&str], table: &Table) -> ConfigError {
-    if let Some(new) = renamed::new_name(key) {
-        return renamed::error(key, &new);
+/// The error for a key that does not exist, or no longer.
+fn unknown_key(key: &str, table: &Table) -> ConfigError {
+    match renamed::new_name(key) {
+        Some(new) => renamed::error(key, &new),
+        None => mistyped::unknown_key(key, table),
     }
-    let part = key.split('.').nth(parents.len()).unwrap_or_default();
-    let known: Vec<&String> = table.keys().collect();
-    let hint = nearest(part, &known).map_or_else(
-        || "`rem config atari100k` prints every key".to_string(),
-        |near| format!("did you mean `{}`?", [parents, &[near]].concat().join(".")),
-    );
-    ConfigError::new(format!("unknown config key `{key}`"), hint)
 }
 
 /// A TOML value; a bare word is a string, and an integer is accepted for a float.
@@ -220,14 +216,4 @@ fn parse_value(text: &str, old: &Value) -> Value {
         (Some(value), _) => value,
         (None, _) => Value::String(text.into()),
     }
-}
-
-/// The known key nearest to a mistyped one.
-fn nearest<'a>(word: &str, known: &[&'a String]) -> Option<&'a str> {
-    known
-        .iter()
-        .map(|k| (strsim::levenshtein(word, k), k.as_str()))
-        .filter(|(distance, k)| *distance <= k.len().max(word.len()) / 3)
-        .min()
-        .map(|(_, k)| k)
 }

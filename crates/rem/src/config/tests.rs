@@ -235,7 +235,7 @@ fn invalid_settings_are_errors_that_name_the_key() {
             "tokenizer.vocabulry=3",
             "unknown config key `tokenizer.vocabulry`",
         ),
-        ("tokenizer.vocabulary=many", "`tokenizer.vocabulary`"),
+        ("tokenizer.vocabulary=many", "`tokenizer.vocabulary = many`"),
         ("world_model.heads=5", "world_model.heads = 5"),
         (
             "world_model.architecture.rope_theta=1",
@@ -263,7 +263,7 @@ fn invalid_settings_are_errors_that_name_the_key() {
         ),
         (
             "actor_critic.return_scaling=std",
-            "`actor_critic.return_scaling.type`",
+            "`actor_critic.return_scaling.type = std`",
         ),
         (
             "tokenizer.optimizer.final_lr_fraction=0",
@@ -273,7 +273,7 @@ fn invalid_settings_are_errors_that_name_the_key() {
         ("seed", "is not of the form key=value"),
         (
             "world_model.architecture=lstm",
-            "`world_model.architecture.type`",
+            "`world_model.architecture.type = lstm`",
         ),
     ];
     for (assignment, part) in cases {

@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::OptimizerConfig;
 
 /// Settings of the tokenizer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tokenizer {
     /// N: number of codes.
@@ -40,8 +39,7 @@ pub struct Tokenizer {
 }
 
 /// The encoder and its decoder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Encoder {
     /// The paper's CNN: a code depends on nearly the whole frame.
@@ -59,8 +57,7 @@ fn yes() -> bool {
 }
 
 /// How latents become tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Quantizer {
     /// The nearest code of a learned codebook (paper).
@@ -84,8 +81,7 @@ impl Default for Quantizer {
 }
 
 /// The reconstruction loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Reconstruction {
     /// Mean squared error.
@@ -95,8 +91,7 @@ pub enum Reconstruction {
 }
 
 /// The perceptual (LPIPS) loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Perceptual {
     /// On if the LPIPS weights were imported with `rem import lpips`.
@@ -108,8 +103,7 @@ pub enum Perceptual {
 }
 
 /// Initial codes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CodebookInit {
     /// Uniform in ±1/N.

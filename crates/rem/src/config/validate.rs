@@ -1,41 +1,62 @@
 //! Ranges of config values, beyond their types.
 
 use std::fmt::Display;
+use std::ops::ControlFlow;
 
 use super::{
     ActionRepeat, ActorCritic, Architecture, CodebookInit, Config, ConfigError, Decay, FRAME_SIZES,
-    LossStart, Quantizer, Result, ReturnScaling, RewardHeadInput, RolloutLength, SlowCritic,
-    Tokenizer,
+    LossStart, PRESETS, Quantizer, Result, ReturnScaling, RewardHeadInput, RolloutLength,
+    SlowCritic, Tokenizer,
 };
 
-fn check(ok: bool, key: &str, value: &dyn Display, must: &str) -> Result<()> {
-    if ok {
-        return Ok(());
-    }
-    let how = if key.contains('.') {
-        format!("--set {key}=…")
-    } else {
-        format!("--{key} …")
-    };
-    Err(ConfigError::new(
-        format!("`{key} = {value}`: {must}"),
-        format!("change it with `{how}`"),
-    ))
-}
+/// What is done with a rule: whether it holds, its key, the value of the key, and what the value must be.
+type Visitor<'a> = &'a mut dyn FnMut(bool, &str, &dyn Display, &'static str) -> ControlFlow<()>;
 
 /// `condition => "key" = value, "what it must be";` for each rule.
 macro_rules! require {
-    ($($ok:expr => $key:expr, $value:expr, $must:literal;)*) => {
-        $( check($ok, $key, &$value, $must)?; )*
+    ($visit:ident: $($ok:expr => $key:expr, $value:expr, $must:literal;)*) => {
+        $( $visit($ok, $key, &$value, $must)?; )*
     };
 }
 
-pub(super) fn validate(c: &Config) -> Result<()> {
+/// Checks all rules.
+///
+/// # Errors
+/// If a value is out of its range.
+pub(super) fn validate(config: &Config) -> Result<()> {
+    let mut broken = None;
+    let _ = rules(config, &mut |ok, key, value, must| {
+        if ok {
+            return ControlFlow::Continue(());
+        }
+        broken = Some(ConfigError::of_key(key, value, must));
+        ControlFlow::Break(())
+    });
+    broken.map_or(Ok(()), Err)
+}
+
+/// What the value of a key must be, if a rule says so.
+pub(super) fn requirement(key: &str) -> Option<&'static str> {
+    let config = Config::load(PRESETS[0].0, &[]).expect("a valid preset (tested)");
+    let mut found = None;
+    let _ = rules(&config, &mut |_, of, _, must| {
+        if of != key {
+            return ControlFlow::Continue(());
+        }
+        found = Some(must);
+        ControlFlow::Break(())
+    });
+    found
+}
+
+/// All rules, up to the first at which `visit` breaks: a rule may rely on those before it.
+fn rules(c: &Config, visit: Visitor) -> ControlFlow<()> {
     let (env, t, w, a) = (&c.env, &c.tokenizer, &c.world_model, &c.actor_critic);
     let unit = 0.0..=1.0;
     let beyond_segment = a.rollout_length == RolloutLength::Horizon;
     let has_window = matches!(w.architecture, Architecture::Transformer {});
     require! {
+        visit:
         c.threads <= 1024 => "threads", c.threads, "must be at most 1024";
         FRAME_SIZES.contains(&env.frame_size) => "env.frame_size", env.frame_size, "must be 32 or 64";
         env.max_steps.train > 0 => "env.max_steps.train", env.max_steps.train, "must be at least 1";
@@ -115,10 +136,11 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         (a.terminal_value as f32).is_finite() => "actor_critic.terminal_value", a.terminal_value, "must be a finite number";
         a.entropy_weight >= 0.0 => "actor_critic.entropy_weight", a.entropy_weight, "must not be negative";
     }
-    quantizer(t)?;
-    objective(a)?;
+    quantizer(t, visit)?;
+    objective(a, visit)?;
     if let Some(rope_theta) = w.architecture.rope_theta() {
         require! {
+            visit:
             rope_theta > 1.0 && rope_theta <= 1e9 => "world_model.architecture.rope_theta", rope_theta,
                 "must be above 1 and at most 1e9";
         }
@@ -129,6 +151,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
             Decay::PowersOfTwo {} => vec![],
         };
         require! {
+            visit:
             timescales.iter().all(|tokens| *tokens > 1.0 && *tokens <= 1e6) =>
                 "world_model.architecture.decay.timescales", format!("{timescales:?}"),
                 "must be two numbers of tokens, above 1 and at most 1e6";
@@ -142,6 +165,7 @@ pub(super) fn validate(c: &Config) -> Result<()> {
         let key = |k: &str| format!("{name}.optimizer.{k}");
         let rate = o.learning_rate;
         require! {
+            visit:
             o.batch_size > 0 => &key("batch_size"), o.batch_size, "must be at least 1";
             rate > 0.0 && rate.is_finite() => &key("learning_rate"), rate, "must be above 0 and finite";
             o.final_lr_fraction > 0.0 && o.final_lr_fraction <= 1.0 => &key("final_lr_fraction"), o.final_lr_fraction,
@@ -152,44 +176,49 @@ pub(super) fn validate(c: &Config) -> Result<()> {
                 "must be 0 or above start_after";
         }
     }
-    Ok(())
+    ControlFlow::Continue(())
 }
 
 /// The vocabulary of finite scalar quantization, which has no codebook to initialize or reset.
-fn quantizer(t: &Tokenizer) -> Result<()> {
+fn quantizer(t: &Tokenizer, visit: Visitor) -> ControlFlow<()> {
     let Quantizer::FiniteScalar { levels } = t.quantizer else {
-        return Ok(());
+        return ControlFlow::Continue(());
     };
     let codes = levels.iter().product::<usize>();
     require! {
+        visit:
         levels.iter().all(|n| (3..=64).contains(n)) => "tokenizer.quantizer.levels", format!("{levels:?}"), "must be three numbers from 3 to 64";
         t.vocabulary == codes => "tokenizer.vocabulary", t.vocabulary, "must be the product of tokenizer.quantizer.levels";
         t.codebook_init == CodebookInit::Uniform => "tokenizer.codebook_init", "data", "must be uniform without a codebook";
         t.dead_code_reset_after == 0 => "tokenizer.dead_code_reset_after", t.dead_code_reset_after, "must be 0 without a codebook";
     }
-    Ok(())
+    ControlFlow::Continue(())
 }
 
 /// The variants of the controller's objective.
-fn objective(a: &ActorCritic) -> Result<()> {
+fn objective(a: &ActorCritic, visit: Visitor) -> ControlFlow<()> {
     require! {
+        visit:
         (0.0..1.0).contains(&a.uniform_mix) => "actor_critic.uniform_mix", a.uniform_mix, "must be in [0, 1)";
     }
     if let Some(decay) = a.slow_critic.decay() {
         require! {
+            visit:
             (0.0..1.0).contains(&decay) => "actor_critic.slow_critic.decay", decay, "must be in [0, 1)";
         }
     }
     if let SlowCritic::Regularizer { weight, .. } = a.slow_critic {
         require! {
+            visit:
             weight > 0.0 && (weight as f32).is_finite() => "actor_critic.slow_critic.weight", weight, "must be above 0 and finite";
         }
     }
     if let ReturnScaling::QuantileRange { window, floor } = a.return_scaling {
         require! {
+            visit:
             window > 0 => "actor_critic.return_scaling.window", window, "must be at least 1";
             floor > 0.0 && (floor as f32).is_finite() => "actor_critic.return_scaling.floor", floor, "must be above 0 and finite";
         }
     }
-    Ok(())
+    ControlFlow::Continue(())
 }

@@ -8,8 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::OptimizerConfig;
 
 /// Settings of the world model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WorldModel {
     /// The network, and with it how an observation is predicted.
@@ -27,7 +26,7 @@ pub struct WorldModel {
     /// c: observations before the first predicted one.
     pub context: usize,
     /// First observation of a segment with a loss; 0 means the one after the context, `every_step` all of them (paper).
-    #[cfg_attr(test, schemars(with = "usize", extend("x-types" = "integer | `every_step`")))]
+    #[schemars(with = "usize", extend("x-types" = "integer | `every_step`"))]
     pub loss_start: LossStart,
     /// Activation of the feed-forward sublayer.
     pub activation: Activation,
@@ -54,8 +53,7 @@ pub struct WorldModel {
 }
 
 /// The network, and with it how an observation is predicted.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Architecture {
     /// A RetNet with POP: all tokens of an observation in parallel.
@@ -95,8 +93,9 @@ fn rope_theta() -> f64 {
 }
 
 /// Calls per imagined step with POP. The results are the same up to rounding.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum PopMode {
     /// One call updates the state with the block, a second one predicts (the paper's default).
@@ -109,8 +108,7 @@ pub enum PopMode {
 }
 
 /// Decay rates η of the retention heads.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Decay {
     /// 1 - η evenly spaced in the logarithm.
@@ -202,8 +200,7 @@ impl Architecture {
 }
 
 /// Embeddings of observation tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Embeddings {
     /// The tokenizer's codes, frozen.
@@ -223,8 +220,7 @@ impl Embeddings {
 }
 
 /// Activation of the feed-forward sublayer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Activation {
     /// SiLU.
@@ -234,8 +230,7 @@ pub enum Activation {
 }
 
 /// How rewards are modeled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Rewards {
     /// Classes -1, 0, +1 with cross-entropy.
@@ -324,8 +319,7 @@ impl<'de> Deserialize<'de> for LossStart {
 
 /// First step of a segment with a loss on rewards and ends, relative to the first observation with a loss
 /// ([`WorldModel::first_observation`]). A rollout's first step reads reward and end at the step before that one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RewardLossStart {
     /// The step of the first observation with a loss, as in the published program.
@@ -335,8 +329,9 @@ pub enum RewardLossStart {
 }
 
 /// Input of the heads for rewards and ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RewardHeadInput {
     /// The output at the action (paper).

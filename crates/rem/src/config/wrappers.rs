@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Wrappers around an environment. The frames of native Atari games have their own: `env.atari`.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Wrappers {
     /// Environment steps per agent step; the action is repeated and rewards are summed.
@@ -32,8 +31,7 @@ impl Default for Wrappers {
 }
 
 /// How images are resized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ResizeFilter {
     /// Pillow's `BILINEAR`, which averages over all pixels when it makes an image smaller.
@@ -53,8 +51,7 @@ impl ResizeFilter {
 }
 
 /// The rewards that the agent learns from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RewardTransform {
     /// Those of the environment.
@@ -86,8 +83,7 @@ impl RewardTransform {
 }
 
 /// Settings that only `gym:…` and `python:…` environments read.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Python {
     /// What the agent sees.
@@ -95,7 +91,7 @@ pub struct Python {
     /// Seconds after which a step or a reset that does not return is an error.
     pub timeout: f64,
     /// Keyword arguments of `gymnasium.make` or of the factory, such as `{ frameskip = 1 }`.
-    #[cfg_attr(test, schemars(with = "std::collections::BTreeMap<String, bool>"))]
+    #[schemars(with = "std::collections::BTreeMap<String, bool>")]
     pub kwargs: toml::Table,
 }
 
@@ -110,8 +106,7 @@ impl Default for Python {
 }
 
 /// What the agent sees of a Python environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PythonObservation {
     /// Its observations if they are images, or else what it renders.

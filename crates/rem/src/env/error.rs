@@ -3,6 +3,7 @@
 use super::GAMES;
 use super::python::PythonError;
 use crate::config::FRAME_SIZES;
+use crate::suggest;
 
 /// An environment that cannot be created or restored, or that failed.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +50,7 @@ pub enum EnvError {
     #[error(transparent)]
     Python(#[from] PythonError),
     /// The frame size is not supported.
-    #[error("unsupported frame size {size}x{size} (choose from {FRAME_SIZES:?})")]
+    #[error("unsupported frame size {size}x{size}: it must be {}", frame_sizes())]
     BadSize {
         /// Height and width in pixels.
         size: usize,
@@ -78,6 +79,12 @@ pub enum EnvError {
     /// The emulator or the ROM.
     #[error(transparent)]
     Atari(#[from] rem_ale::AleError),
+}
+
+/// `32 or 64`.
+fn frame_sizes() -> String {
+    let sizes: Vec<String> = FRAME_SIZES.iter().map(usize::to_string).collect();
+    suggest::or(&sizes)
 }
 
 impl EnvError {

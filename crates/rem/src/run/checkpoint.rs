@@ -15,6 +15,7 @@ use crate::data::replay::archive::Archive;
 use crate::error::{Error, Result};
 use crate::model::weights::{self, Arrays};
 use crate::run::metrics::LogLengths;
+use crate::suggest;
 use rem_run::files::{sync_dir, write_atomic};
 use rem_run::layout::{self, MANIFEST, TRAINING_STATE};
 use rem_run::{Score, write_json};
@@ -117,6 +118,13 @@ pub fn epochs(run: &Path) -> Vec<u32> {
     epochs
 }
 
+/// `epoch 3`, `epochs 3 and 4`.
+fn listed(epochs: &[u32]) -> String {
+    let numbers: Vec<String> = epochs.iter().map(u32::to_string).collect();
+    let plural = if epochs.len() == 1 { "" } else { "s" };
+    format!("epoch{plural} {}", suggest::and(&numbers))
+}
+
 /// The time at which the checkpoint of an epoch was written. Distinguishes two checkpoints of the same epoch.
 pub fn written_at(run: &Path, epoch: u32) -> Option<SystemTime> {
     let manifest = directory(run, epoch).join(MANIFEST);
@@ -202,7 +210,7 @@ impl Checkpoint {
             return Err(Error::Checkpoint {
                 path,
                 reason: format!("no checkpoint of epoch {epoch}"),
-                hint: Some(format!("checkpoints exist for epochs {all:?}")),
+                hint: Some(format!("checkpoints exist for {}", listed(&all))),
             });
         }
         read_checked(&path, configs, part).map_err(|reason| {

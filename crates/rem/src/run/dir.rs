@@ -18,6 +18,8 @@ pub struct RunDir {
     path: PathBuf,
     /// The lock. The operating system releases it if the process dies.
     lock: File,
+    /// Whether training writes TensorBoard events.
+    tensorboard: bool,
 }
 
 impl Drop for RunDir {
@@ -107,12 +109,24 @@ impl RunDir {
         Ok(Self {
             path: path.into(),
             lock,
+            tensorboard: true,
         })
     }
 
     /// Whether an error is that of a run which another process has locked.
     pub fn is_locked(error: &Error) -> bool {
         matches!(error, Error::Run { reason, .. } if reason == LOCKED)
+    }
+
+    /// Turns TensorBoard events off or on; they are on by default. The events of earlier epochs stay.
+    pub fn with_tensorboard(mut self, tensorboard: bool) -> Self {
+        self.tensorboard = tensorboard;
+        self
+    }
+
+    /// Whether training writes TensorBoard events.
+    pub(crate) fn has_tensorboard(&self) -> bool {
+        self.tensorboard
     }
 
     /// The path of the directory.
@@ -135,7 +149,7 @@ pub fn read_config(path: &Path) -> Result<Config> {
         });
     }
     let text = std::fs::read_to_string(&file).map_err(Error::io(&file))?;
-    Ok(Config::from_toml(&text, &[])?)
+    Ok(Config::from_toml(&text, &[]).map_err(|error| error.in_run(&file))?)
 }
 
 /// Reads the protocol of the run in `path`.

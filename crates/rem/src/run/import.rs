@@ -18,6 +18,8 @@ pub use authors::{AuthorsAgent, actor_critic, tokenizer, world_model};
 /// # Errors
 /// If the file cannot be read, or has another format.
 pub fn read(path: &Path) -> Result<Arrays> {
+    // Report a missing file as such, not as one of an unknown kind.
+    std::fs::metadata(path).map_err(Error::io(path))?;
     let extension = path
         .extension()
         .and_then(|e| e.to_str())
@@ -43,8 +45,6 @@ fn read_pytorch(path: &Path) -> Result<Arrays> {
         file: path.into(),
         reason,
     };
-    // Report a missing file as such, not as an invalid archive.
-    std::fs::metadata(path).map_err(Error::io(path))?;
     let reader =
         PytorchReader::new(path).map_err(|e| failed(format!("not a PyTorch file: {e}")))?;
     let mut arrays = Arrays::new();

@@ -8,7 +8,7 @@ mod tensorboard;
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -29,30 +29,44 @@ pub(crate) struct LogLengths {
 pub(crate) struct Metrics {
     metrics: AppendLog,
     timing: AppendLog,
-    tensorboard: EventFile,
+    tensorboard: Events,
+}
+
+/// TensorBoard events.
+enum Events {
+    On(EventFile),
+    /// Those of the first epochs, if any, end at this length.
+    Off(u64),
 }
 
 impl Metrics {
     /// Checks, without changing them, that the logs have at least the lengths of a checkpoint.
-    pub(crate) fn check(run_dir: &Path, keep: LogLengths) -> io::Result<()> {
+    pub(crate) fn check(run_dir: &Path, tensorboard: bool, keep: LogLengths) -> io::Result<()> {
         AppendLog::check(&run_dir.join(layout::METRICS), keep.metrics)?;
-        let events = run_dir
-            .join(layout::TENSORBOARD)
-            .join(tensorboard::FILE_NAME);
-        AppendLog::check(&events, keep.tensorboard)
+        match tensorboard {
+            true => AppendLog::check(&events_file(run_dir), keep.tensorboard),
+            false => Ok(()),
+        }
     }
 
-    /// Opens or creates the logs in `run_dir`, and truncates them to the lengths of the checkpoint of `epoch`. The length
-    /// of `timing.jsonl` is not part of a checkpoint, because it depends on the clock: the epoch of its lines decides.
-    pub(crate) fn open(run_dir: &Path, keep: LogLengths, epoch: u32) -> io::Result<Self> {
-        let events = run_dir.join(layout::TENSORBOARD);
-        fs::create_dir_all(&events).map_err(failed("create directory", &events))?;
-        let events = events.join(tensorboard::FILE_NAME);
+    /// Opens or creates the logs in `run_dir`, with TensorBoard events or without, and truncates them to the lengths of
+    /// the checkpoint of `epoch`. The length of `timing.jsonl` is not part of a checkpoint, because it depends on the
+    /// clock: the epoch of its lines decides.
+    pub(crate) fn open(
+        run_dir: &Path,
+        tensorboard: bool,
+        keep: LogLengths,
+        epoch: u32,
+    ) -> io::Result<Self> {
         let timing = run_dir.join(layout::TIMING);
+        let tensorboard = match tensorboard {
+            true => Events::On(open_events(run_dir, keep.tensorboard)?),
+            false => Events::Off(keep.tensorboard),
+        };
         Ok(Self {
             metrics: AppendLog::open(&run_dir.join(layout::METRICS), keep.metrics)?,
             timing: AppendLog::open(&timing, bytes_up_to(&timing, epoch)?)?,
-            tensorboard: EventFile::open(&events, keep.tensorboard, wall_time())?,
+            tensorboard,
         })
     }
 
@@ -74,7 +88,7 @@ impl Metrics {
             .iter()
             .map(|&(key, value)| (format!("{phase}/{key}"), value))
             .collect();
-        self.tensorboard.scalars(wall_time(), epoch, &tagged)
+        self.tensorboard.scalars(epoch, &tagged)
     }
 
     /// The metrics and the duration of a phase: [`Self::scalars`] and [`Self::timing`].
@@ -110,7 +124,7 @@ impl Metrics {
         self.timing.append(&line.to_json_line())?;
         self.timing.flush()?;
         let tagged = [(format!("time/{phase}"), seconds)];
-        self.tensorboard.scalars(wall_time(), epoch, &tagged)
+        self.tensorboard.scalars(epoch, &tagged)
     }
 
     /// Syncs the logs to disk, and returns their lengths for the checkpoint.
@@ -121,6 +135,32 @@ impl Metrics {
             tensorboard: self.tensorboard.sync()?,
         })
     }
+}
+
+impl Events {
+    fn scalars(&mut self, epoch: u32, tagged: &[(String, f64)]) -> io::Result<()> {
+        match self {
+            Self::On(file) => file.scalars(wall_time(), epoch, tagged),
+            Self::Off(_) => Ok(()),
+        }
+    }
+
+    fn sync(&mut self) -> io::Result<u64> {
+        match self {
+            Self::On(file) => file.sync(),
+            Self::Off(length) => Ok(*length),
+        }
+    }
+}
+
+fn events_file(run: &Path) -> PathBuf {
+    run.join(layout::TENSORBOARD).join(tensorboard::FILE_NAME)
+}
+
+fn open_events(run: &Path, keep: u64) -> io::Result<EventFile> {
+    let dir = run.join(layout::TENSORBOARD);
+    fs::create_dir_all(&dir).map_err(failed("create directory", &dir))?;
+    EventFile::open(&events_file(run), keep, wall_time())
 }
 
 /// The total length of the leading complete lines of a log whose epoch is at most `epoch`.
@@ -168,22 +208,43 @@ mod tests {
     #[test]
     fn a_resumed_run_writes_the_same_logs() {
         let uninterrupted = tempfile::tempdir().unwrap();
-        let mut metrics = Metrics::open(uninterrupted.path(), LogLengths::default(), 0).unwrap();
+        let mut metrics =
+            Metrics::open(uninterrupted.path(), true, LogLengths::default(), 0).unwrap();
         (0..4).for_each(|e| epoch(&mut metrics, e));
         let expected_lengths = metrics.sync().unwrap();
 
         let resumed = tempfile::tempdir().unwrap();
-        let mut metrics = Metrics::open(resumed.path(), LogLengths::default(), 0).unwrap();
+        let mut metrics = Metrics::open(resumed.path(), true, LogLengths::default(), 0).unwrap();
         (0..2).for_each(|e| epoch(&mut metrics, e));
         let checkpoint = metrics.sync().unwrap();
         epoch(&mut metrics, 2); // never checkpointed
         drop(metrics);
-        let mut metrics = Metrics::open(resumed.path(), checkpoint, 1).unwrap();
+        let mut metrics = Metrics::open(resumed.path(), true, checkpoint, 1).unwrap();
         (2..4).for_each(|e| epoch(&mut metrics, e));
 
         assert_eq!(metrics.sync().unwrap(), expected_lengths);
         for name in ["metrics.jsonl", "timing.jsonl"] {
             assert_eq!(read(uninterrupted.path(), name), read(resumed.path(), name));
         }
+    }
+
+    /// The events of the first epochs stay, and come back when they are turned on again.
+    #[test]
+    fn events_can_be_turned_off_and_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut keep = LogLengths::default();
+        let mut lengths = Vec::new();
+        for (index, on) in [false, true, false, true].into_iter().enumerate() {
+            let past = index as u32;
+            Metrics::check(dir.path(), on, keep).unwrap();
+            let mut metrics = Metrics::open(dir.path(), on, keep, past).unwrap();
+            epoch(&mut metrics, past + 1);
+            keep = metrics.sync().unwrap();
+            lengths.push(keep.tensorboard);
+        }
+        let file = events_file(dir.path());
+        assert_eq!(lengths[0], 0);
+        assert!(lengths[1] > 0 && lengths[2] == lengths[1] && lengths[3] > lengths[2]);
+        assert_eq!(fs::metadata(file).unwrap().len(), lengths[3]);
     }
 }

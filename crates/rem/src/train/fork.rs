@@ -64,8 +64,13 @@ impl Trainer {
         let losses = state.get(SEGMENT_LOSSES).map(|array| array.data.clone());
         let losses = SegmentLosses::restored(losses.unwrap_or_default(), replay.steps());
         let mut trainer = Self {
-            metrics: Metrics::open(run.path(), LogLengths::default(), manifest.epoch)
-                .map_err(Error::Logs)?,
+            metrics: Metrics::open(
+                run.path(),
+                run.has_tensorboard(),
+                LogLengths::default(),
+                manifest.epoch,
+            )
+            .map_err(Error::Logs)?,
             segment_losses: losses.unwrap_or_default(),
             chunks: manifest.replay,
             scores: Vec::new(),

@@ -41,7 +41,7 @@ pub fn protocol(
     Ok(Protocol {
         format: rem_run::FORMAT,
         rem_version: env!("CARGO_PKG_VERSION").into(),
-        git_revision: env!("REM_GIT_REVISION").into(),
+        git_revision: crate::GIT_REVISION.into(),
         burn_version: "0.22.1".into(),
         device: config.device.clone(),
         threads,

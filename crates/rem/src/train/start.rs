@@ -57,7 +57,8 @@ impl Trainer {
             agent,
             replay,
             segment_losses: SegmentLosses::default(),
-            metrics: Metrics::open(run.path(), LogLengths::default(), 0).map_err(Error::Logs)?,
+            metrics: Metrics::open(run.path(), run.has_tensorboard(), LogLengths::default(), 0)
+                .map_err(Error::Logs)?,
             chunks,
             scores: Vec::new(),
             epoch: 0,
@@ -148,10 +149,15 @@ impl Trainer {
         let segment_losses =
             SegmentLosses::restored(segment_losses, replay.steps()).map_err(other_weights)?;
         // Delete only after everything was read and checked.
-        Metrics::check(run.path(), manifest.logs).map_err(Error::Logs)?;
+        Metrics::check(run.path(), run.has_tensorboard(), manifest.logs).map_err(Error::Logs)?;
         checkpoint::remove_after(run.path(), manifest.epoch)?;
-        let mut metrics =
-            Metrics::open(run.path(), manifest.logs, manifest.epoch).map_err(Error::Logs)?;
+        let mut metrics = Metrics::open(
+            run.path(),
+            run.has_tensorboard(),
+            manifest.logs,
+            manifest.epoch,
+        )
+        .map_err(Error::Logs)?;
         let mut notes = Vec::new();
         if abandoned > 0 {
             notes.push(format!(

@@ -7,6 +7,7 @@ use std::io;
 use std::path::Path;
 
 use super::append_log::AppendLog;
+use crate::run::protobuf::{put_bytes, put_double, put_float, put_integer};
 
 /// TensorBoard reads every file with `tfevents` in its name. The usual time and host are missing here, because a resumed
 /// run continues the same file.
@@ -66,40 +67,9 @@ fn scalars_event(wall_time: f64, step: u32, values: &[(String, f64)]) -> Vec<u8>
     }
     let mut event = Vec::new();
     put_double(&mut event, 1, wall_time);
-    put_integer(&mut event, 2, step);
+    put_integer(&mut event, 2, u64::from(step));
     put_bytes(&mut event, 5, &summary);
     event
-}
-
-// Protobuf: a field is a varint key (number << 3 | wire type) and a value.
-
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn put_integer(out: &mut Vec<u8>, field: u64, value: u32) {
-    put_varint(out, field << 3);
-    put_varint(out, u64::from(value));
-}
-
-fn put_double(out: &mut Vec<u8>, field: u64, value: f64) {
-    put_varint(out, field << 3 | 1);
-    out.extend(value.to_le_bytes());
-}
-
-fn put_bytes(out: &mut Vec<u8>, field: u64, value: &[u8]) {
-    put_varint(out, field << 3 | 2);
-    put_varint(out, value.len() as u64);
-    out.extend(value);
-}
-
-fn put_float(out: &mut Vec<u8>, field: u64, value: f32) {
-    put_varint(out, field << 3 | 5);
-    out.extend(value.to_le_bytes());
 }
 
 /// A TFRecord: length, checksum of the length, data, checksum of the data.

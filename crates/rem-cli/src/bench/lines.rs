@@ -1,25 +1,58 @@
-//! `rem bench --against`: compares with the output of another benchmark.
+//! The lines of `rem bench` as a table, and beside those of the PyTorch reference benchmark.
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 
-use super::Line;
+use super::{Line, usage};
 use crate::print;
+use crate::table::Table;
 
-/// The lines of a file that `rem bench` or the reference benchmark printed.
-pub fn read_lines(file: &PathBuf) -> Result<Vec<Line>> {
-    let text = std::fs::read_to_string(file)
-        .with_context(|| format!("cannot read `{}`", file.display()))?;
+/// The phases as a table.
+pub fn table(lines: &[Line]) -> String {
+    let header = [
+        "phase",
+        "batch",
+        "frames",
+        "ms",
+        "ms per frame",
+        "GFLOP/s",
+        "of peak",
+        "peak memory",
+    ];
+    let mut table = Table::new(&header, 1);
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "–".into());
+    for line in lines {
+        table.push(vec![
+            line.phase.clone(),
+            line.batch.to_string(),
+            line.frames.to_string(),
+            format!("{:.1}", line.ms),
+            format!("{:.3}", line.ms_per_frame),
+            format!("{:.1}", line.gflops),
+            or_dash(
+                line.share_of_peak
+                    .map(|share| format!("{:.0}%", 100.0 * share)),
+            ),
+            or_dash(line.peak_memory_mb.map(|mb| format!("{mb:.0} MB"))),
+        ]);
+    }
+    table.terminal()
+}
+
+pub fn read(file: &PathBuf) -> Result<Vec<Line>> {
+    const HINT: &str = "`rem bench --json` and the PyTorch reference benchmark print such lines";
+    let text = std::fs::read_to_string(file).map_err(rem::Error::io(file))?;
     let line = |(i, text): (usize, &str)| {
-        serde_json::from_str(text).with_context(|| format!("`{}` line {}", file.display(), i + 1))
+        let place = format!("`{}` line {}", file.display(), i + 1);
+        serde_json::from_str(text).map_err(|error| usage(format!("{place}: {error}"), HINT))
     };
     let lines: Vec<Line> = (text.lines().enumerate())
         .filter(|(_, text)| !text.trim().is_empty())
         .map(line)
         .collect::<Result<_>>()?;
     if lines.is_empty() {
-        bail!("`{}` is empty", file.display());
+        return Err(usage(format!("`{}` is empty", file.display()), HINT));
     }
     Ok(lines)
 }
