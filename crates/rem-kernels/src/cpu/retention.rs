@@ -57,8 +57,8 @@ impl<'a> Head<'a> {
         let mut q = Scratch::new(part.queries() * dim);
         for (i, q) in q.chunks_exact_mut(dim).enumerate() {
             let row = &p.queries[2 * (part.query + i) * width + self.head * dim..][..dim];
-            let (cos, sin) = self.rotation(part, part.first_query + i);
-            rotate(self.isa, row, cos, sin, 1.0, q);
+            let position = part.rotation + part.first_query + i;
+            self.plan.rotation.apply(self.isa, position, row, 1.0, q);
         }
         let (mut k, mut v) = (Scratch::new(part.len * dim), Scratch::new(part.len * dim));
         let scale = 1.0 / (dim as f32).sqrt();
@@ -68,18 +68,11 @@ impl<'a> Head<'a> {
             .enumerate()
         {
             let row = &p.keys_values[2 * (part.row + i) * width + self.head * dim..];
-            let (cos, sin) = self.rotation(part, i);
-            rotate(self.isa, &row[..dim], cos, sin, scale, k);
+            let position = part.rotation + i;
+            (self.plan.rotation).apply(self.isa, position, &row[..dim], scale, k);
             v.copy_from_slice(&row[width..][..dim]);
         }
         [q, k, v]
-    }
-
-    /// Cosines and sines of a part's row.
-    fn rotation(&self, part: Part, row: usize) -> (&[f32], &[f32]) {
-        let at = (part.rotation + row) * self.plan.head_dim;
-        let dim = self.plan.head_dim;
-        (&self.plan.cos[at..][..dim], &self.plan.sin[at..][..dim])
     }
 
     /// A = (q kᵀ) ∘ D, `[queries, len]`.
@@ -157,16 +150,6 @@ pub(super) fn transposed(isa: Isa, x: &[f32], rows: usize, columns: usize) -> Sc
 
 pub(super) fn rows_of<T: Tile>(tile: T, x: &[f32], depth: usize) -> Converted<T::In> {
     convert(tile, &Dense::new(x, depth), 0, x.len() / depth)
-}
-
-multiversion! {
-    /// Rotates adjacent channels (a, b) to (a cos - b sin, b cos + a sin) and multiplies by `scale`.
-    fn rotate(x: &[f32], cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
-        for (((o, x), c), s) in out.chunks_exact_mut(2).zip(x.chunks_exact(2)).zip(cos.chunks_exact(2)).zip(sin.chunks_exact(2)) {
-            o[0] = (x[0] * c[0] - x[1] * s[0]) * scale;
-            o[1] = (x[1] * c[1] + x[0] * s[1]) * scale;
-        }
-    }
 }
 
 multiversion! {
