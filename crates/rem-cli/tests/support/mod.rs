@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Timeout for a child process. Simulus at full size took 110 s on a busy machine.
+/// Timeout for a child process. Two epochs of Simulus at full size took 182 s on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// `rem`, isolated from the user's data directory.
