@@ -50,6 +50,7 @@ Examples:
   rem bench --scale laptop --only overlapped        updates a minute of overlapped phases, on two threads and on one
   rem bench --compare pop,no-pop,iris               the paper's Figure 1 (top): REM, No POP and IRIS
   rem bench --compare pop,no-pop,iris --out time.md write time.md and time.svg as well
+  rem bench --compare pop,pop-attention,simulus     POP on a RetNet and on attention
   rem bench imagination --compare                   imagination modes of the paper's Table 6
   rem bench imagination --sweep                     batch sizes from which POP is faster")]
 pub struct BenchArgs {

@@ -5,14 +5,16 @@
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use rem_kernels::cpu::conv::{self, ConvKind, Shape, Stage};
+use rem_kernels::cpu::dropout::Dropout;
 use rem_kernels::cpu::isa::Isa;
 use rem_kernels::cpu::math::Activation;
 use rem_kernels::cpu::matmul::{Dense, matmul};
 use rem_kernels::cpu::pack::{Packer, Uncached};
 use rem_kernels::cpu::retention::{self, Plan, Projections};
+use rem_kernels::cpu::rotation::Rotation;
 use rem_kernels::cpu::sublayer::weight_gradient;
 use rem_kernels::cpu::tile::{Bf16Avx512, F32, Precision};
-use rem_kernels::cpu::{cross_entropy, group_norm};
+use rem_kernels::cpu::{attention, cross_entropy, group_norm};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -195,6 +197,12 @@ impl Pop {
             last_only: false,
             powers: &self.powers,
             powers_per_head: 66,
+            rotation: self.rotation(),
+        }
+    }
+
+    fn rotation(&self) -> Rotation<'_> {
+        Rotation {
             cos: &self.rotations,
             sin: &self.rotations,
         }
@@ -237,6 +245,46 @@ fn retention_backward<const MIXED: usize>(bencher: Bencher) {
             let p = pop.projections();
             retention::backward(tile, &plan, p, None, &states, &d, &mut d_q, &mut d_kv);
         });
+    });
+}
+
+/// The sizes of [`Pop`].
+fn pop_attention(rotation: Rotation<'_>) -> attention::Plan<'_> {
+    attention::Plan {
+        batch: 16,
+        heads: 4,
+        head_dim: 64,
+        tokens: 650,
+        chunk: 65,
+        first_predicted: 2,
+        predicted: 8,
+        block_tokens: 64,
+        rotation: Some(rotation),
+        dropout: Dropout::NONE,
+    }
+}
+
+#[divan::bench(consts = [0, 1])]
+fn attention_forward<const MIXED: usize>(bencher: Bencher) {
+    let pop = Pop::new();
+    let plan = pop_attention(pop.rotation());
+    let (rows, mut out) = (
+        numbers(plan.rows() * 3 * 256),
+        vec![0f32; plan.rows() * 256],
+    );
+    for_precision!(["f32", "mixed"][MIXED], tile => {
+        bencher.bench_local(|| attention::forward(tile, &plan, &rows, &mut out));
+    });
+}
+
+#[divan::bench(consts = [0, 1])]
+fn attention_backward<const MIXED: usize>(bencher: Bencher) {
+    let pop = Pop::new();
+    let plan = pop_attention(pop.rotation());
+    let (rows, d) = (numbers(plan.rows() * 3 * 256), numbers(plan.rows() * 256));
+    let mut d_rows = vec![0f32; rows.len()];
+    for_precision!(["f32", "mixed"][MIXED], tile => {
+        bencher.bench_local(|| attention::backward(tile, &plan, &rows, &d, &mut d_rows));
     });
 }
 

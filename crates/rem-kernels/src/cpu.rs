@@ -20,6 +20,7 @@ pub mod norm;
 pub mod pack;
 pub mod pool;
 pub mod retention;
+pub mod rotation;
 pub mod sample;
 pub mod scratch;
 pub mod sublayer;

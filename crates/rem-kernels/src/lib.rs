@@ -7,7 +7,7 @@
 //! | operation | functions |
 //! | --- | --- |
 //! | retention sublayer with POP | [`retention`], [`retention_update_state`], [`retention_predict`] |
-//! | attention sublayer | [`attention`], [`attention_cached`] |
+//! | attention sublayer with POP | [`attention`], [`attention_cached`], [`attention_predict`] |
 //! | feed-forward sublayer | [`feed_forward`] |
 //! | dropout of embeddings | [`dropout()`] |
 //! | linear layer | [`linear`] |
@@ -49,9 +49,10 @@ pub use cpu::isa::Isa;
 pub use cpu::math::Activation;
 pub use cpu::tile::Precision;
 pub use ops::{
-    AdamWInput, AdamWOutput, AttentionParameters, AttentionSizes, FeedForwardParameters, GroupNorm,
-    Hidden, RetentionParameters, RetentionSizes, RetentionTables, SublayerMode, adamw, attention,
-    attention_cached, cache_capacity, conv, cross_entropy, dropout, feature_distance, feed_forward,
-    linear, lstm_cell, lstm_sequence, max_pool_relu, nearest, norm_conv, retention,
+    AdamWInput, AdamWOutput, AttentionParameters, AttentionSizes, CachedSizes,
+    FeedForwardParameters, GroupNorm, Hidden, Positions, PredictionBlocks, RetentionParameters,
+    RetentionSizes, RetentionTables, SublayerMode, adamw, attention, attention_cached,
+    attention_predict, cache_capacity, conv, cross_entropy, dropout, feature_distance,
+    feed_forward, linear, lstm_cell, lstm_sequence, max_pool_relu, nearest, norm_conv, retention,
     retention_predict, retention_update_state, sample, sums_of_squares,
 };

@@ -22,7 +22,8 @@ mod tests;
 
 pub use adamw::{AdamWInput, AdamWOutput, adamw, sums_of_squares};
 pub use attention::{
-    AttentionParameters, AttentionSizes, attention, attention_cached, cache_capacity,
+    AttentionParameters, AttentionSizes, CachedSizes, Positions, PredictionBlocks, attention,
+    attention_cached, attention_predict, cache_capacity,
 };
 pub use conv::conv;
 pub use cross_entropy::cross_entropy;

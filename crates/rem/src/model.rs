@@ -5,6 +5,7 @@
 //! | [`tokenizer`] | V: the VQ-VAE between frames and tokens |
 //! | [`world_model`] | M: embeddings, heads and losses around a [`network`] |
 //! | [`network`] | the sequence model: [`retnet`] with or without POP, [`pop_attention`], or [`transformer`] |
+//! | [`kv_cache`] | keys and values of attention in imagination |
 //! | [`actor_critic`] | C: the controller with policy and value |
 //! | [`agent`] | the three components together |
 //! | [`weights`] | parameters by name, to and from safetensors |
@@ -16,13 +17,14 @@ pub mod calls;
 mod conv;
 mod embedding;
 pub(crate) mod hl_gauss;
+pub mod kv_cache;
+mod layer;
 mod linear;
 pub mod network;
 pub mod pop_attention;
 mod retention;
 pub mod retnet;
 pub mod sampling;
-mod sublayer;
 pub mod tokenizer;
 pub mod transformer;
 pub mod weights;

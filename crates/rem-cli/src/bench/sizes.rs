@@ -11,6 +11,10 @@ pub enum System {
     Pop,
     /// REM with a plain RetNet, token by token, at the same sizes: atari100k,ablation-no-pop
     NoPop,
+    /// REM with POP on attention at the same sizes: atari100k, world_model.architecture=pop_attention
+    PopAttention,
+    /// Simulus at its own sizes: preset simulus
+    Simulus,
     /// IRIS at its own sizes, K = 16: preset iris
     Iris,
     /// IRIS's world model at REM's sizes: atari100k,ablation-iris
@@ -25,6 +29,8 @@ impl System {
         match self {
             Self::Pop => "pop",
             Self::NoPop => "no-pop",
+            Self::PopAttention => "pop-attention",
+            Self::Simulus => "simulus",
             Self::Iris => "iris",
             Self::IrisRem => "iris-rem",
             Self::IrisController => "iris-controller",
@@ -36,6 +42,8 @@ impl System {
         match self {
             Self::Pop => "REM (POP)",
             Self::NoPop => "No POP",
+            Self::PopAttention => "POP on attention",
+            Self::Simulus => "Simulus",
             Self::Iris => "IRIS",
             Self::IrisRem => "IRIS at REM's sizes",
             Self::IrisController => "REM with C of IRIS",
@@ -45,11 +53,19 @@ impl System {
     /// The preset on top of one with REM's sizes. `None` for an agent with sizes of its own.
     fn ablation(self) -> Option<&'static str> {
         match self {
-            Self::Pop => Some(""),
+            Self::Pop | Self::PopAttention => Some(""),
             Self::NoPop => Some(",ablation-no-pop"),
-            Self::Iris => None,
+            Self::Iris | Self::Simulus => None,
             Self::IrisRem => Some(",ablation-iris"),
             Self::IrisController => Some(",ablation-iris-controller"),
+        }
+    }
+
+    /// Overrides of the preset.
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::PopAttention => &["world_model.architecture=pop_attention"],
+            _ => &[],
         }
     }
 }
@@ -139,13 +155,14 @@ impl Setup {
             None if scale == Scale::Laptop => {
                 return Err(ConfigError::new(
                     format!("`{}` has no laptop scale", system.name()),
-                    "`iris-rem` has the sizes of REM",
+                    "other systems have the sizes of REM",
                 )
                 .into());
             }
             None => system.name().into(),
         };
         let fixed = [
+            system.settings(),
             scale.settings(),
             self.batches.settings(),
             scale.environment(),
@@ -176,7 +193,12 @@ mod tests {
         let config = |system| setup.config(system).unwrap();
         let pop = config(System::Pop);
         assert_eq!(pop.tokens_per_obs(), 64);
-        for system in [System::NoPop, System::IrisRem, System::IrisController] {
+        for system in [
+            System::NoPop,
+            System::PopAttention,
+            System::IrisRem,
+            System::IrisController,
+        ] {
             let c = config(system);
             assert_eq!(c.tokens_per_obs(), 64, "{system:?}");
             assert_eq!(c.world_model.layers, pop.world_model.layers, "{system:?}");
@@ -184,6 +206,13 @@ mod tests {
         let iris = config(System::Iris);
         assert_eq!((iris.tokens_per_obs(), iris.world_model.layers), (16, 10));
         assert_eq!(iris.world_model.architecture, Architecture::Transformer {});
+        let attention = config(System::PopAttention).world_model.architecture;
+        assert!(matches!(attention, Architecture::PopAttention { .. }));
+        let simulus = config(System::Simulus);
+        assert_eq!(
+            (simulus.tokens_per_obs(), simulus.world_model.layers),
+            (64, 10)
+        );
         let batches = |c: &Config| {
             [
                 c.tokenizer.optimizer.batch_size,
@@ -192,6 +221,7 @@ mod tests {
             ]
         };
         assert_eq!(batches(&pop), [128, 64, 128]);
+        assert_eq!(batches(&simulus), [128, 32, 128]);
         assert_eq!(batches(&iris), [256, 64, 64]);
     }
 

@@ -168,6 +168,18 @@ impl<B: Backend> Primitive<B> {
         self.normalize() * gamma.reshape([1, width]) + beta.reshape([1, width])
     }
 
+    /// Pairs of adjacent channels of the last axis rotated (Appendix A.3).
+    pub fn rotated(self, cos: Self, sin: Self) -> Self {
+        let shape = self.0.shape();
+        let channels = shape[shape.num_dims() - 1];
+        let rows = shape.num_elements() / channels;
+        let pairs = self.clone().reshape([rows, channels / 2, 2]);
+        let (even, odd) = (pairs.clone().narrow(2, 0, 1), pairs.narrow(2, 1, 1));
+        let swapped = Self::cat(vec![odd * -1.0, even], 2);
+        let swapped = Self(B::float_reshape(swapped.0, shape));
+        self * cos + swapped * sin
+    }
+
     /// `self · weight + bias`
     pub fn linear(self, weight: Self, bias: Self, precision: Precision) -> Self {
         let outputs = bias.dims()[0];

@@ -67,10 +67,9 @@ impl<'a> Head<'a> {
         let (dim, width) = (self.plan.head_dim, self.plan.width());
         let column = self.head * dim;
         let rotated = |rows: &[f32], first: usize, count: usize, scale: f32| {
-            let at = (part.rotation + first) * dim;
-            let (cos, sin) = (&self.plan.cos[at..], &self.plan.sin[at..]);
             let mut out = Scratch::new(count * dim);
-            rotate_rows(self.isa, rows, 2 * width, dim, cos, sin, scale, &mut out);
+            let first = part.rotation + first;
+            (self.plan.rotation).apply_rows(self.isa, first, rows, 2 * width, dim, scale, &mut out);
             out
         };
         let queries = &p.queries[2 * part.query * width + column..];
@@ -80,13 +79,6 @@ impl<'a> Head<'a> {
             rotated(queries, part.first_query, part.queries(), 1.0),
             rotated(keys, 0, part.len, scale),
         ]
-    }
-
-    /// Cosines and sines of a part's row.
-    fn rotation(&self, part: Part, row: usize) -> (&[f32], &[f32]) {
-        let at = (part.rotation + row) * self.plan.head_dim;
-        let dim = self.plan.head_dim;
-        (&self.plan.cos[at..][..dim], &self.plan.sin[at..][..dim])
     }
 
     /// The value of a part's row.
@@ -177,21 +169,6 @@ pub(super) fn transposed(isa: Isa, x: &[f32], rows: usize, columns: usize) -> Sc
 
 pub(super) fn rows_of<T: Tile>(tile: T, x: &[f32], depth: usize) -> Converted<T::In> {
     convert(tile, &Dense::new(x, depth), 0, x.len() / depth)
-}
-
-multiversion! {
-    /// Rotates adjacent channels (a, b) of each row to (a cos - b sin, b cos + a sin) and multiplies by `scale`. Rows of
-    /// `x` are `stride` apart, all others `dim`.
-    fn rotate_rows(x: &[f32], stride: usize, dim: usize, cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
-        for (i, out) in out.chunks_exact_mut(dim).enumerate() {
-            let (x, cos, sin) = (&x[i * stride..][..dim], &cos[i * dim..][..dim], &sin[i * dim..][..dim]);
-            let pairs = out.chunks_exact_mut(2).zip(x.chunks_exact(2));
-            for ((o, x), (c, s)) in pairs.zip(cos.chunks_exact(2).zip(sin.chunks_exact(2))) {
-                o[0] = (x[0] * c[0] - x[1] * s[0]) * scale;
-                o[1] = (x[1] * c[1] + x[0] * s[1]) * scale;
-            }
-        }
-    }
 }
 
 multiversion! {

@@ -17,6 +17,7 @@ use crate::backend::flex::{
 };
 use crate::backend::{Operation, Run};
 use crate::cpu::retention::Plan;
+use crate::cpu::rotation::Rotation;
 use crate::cpu::sublayer::{Linear, Norm, RetentionSaved, RetentionSavedRef, RetentionSublayer};
 pub(super) use reference::reference;
 pub use types::{InitialState, RetentionParameters, RetentionSizes, RetentionTables};
@@ -222,8 +223,10 @@ impl Retention {
             last_only: s.last_only,
             powers: values(&self.powers),
             powers_per_head: self.powers.shape()[1],
-            cos: values(&self.cos),
-            sin: values(&self.sin),
+            rotation: Rotation {
+                cos: values(&self.cos),
+                sin: values(&self.sin),
+            },
         }
     }
 

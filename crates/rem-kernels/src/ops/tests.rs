@@ -10,6 +10,7 @@ use crate::cpu::testing::numbers;
 use crate::cpu::tile::Precision;
 use crate::ops::linear::{self, LinearOps};
 
+mod attention;
 mod dropout;
 mod imagination;
 mod others;

@@ -8,9 +8,10 @@ use rem_kernels::{Dropout, Precision};
 use crate::config::{self, Architecture};
 use crate::model::calls::Calls;
 use crate::model::embedding::embedding;
-use crate::model::pop_attention::{PopAttention, PopAttentionState};
+use crate::model::kv_cache::KvCache;
+use crate::model::pop_attention::PopAttention;
 use crate::model::retnet::{Outputs, RetNet, RetNetState};
-use crate::model::transformer::{KvCache, Transformer};
+use crate::model::transformer::Transformer;
 use crate::model::world_model_sizes::WorldModelSizes;
 
 /// The variants of [`Architecture`].
@@ -39,10 +40,8 @@ pub struct Pop {
 pub enum NetworkState {
     /// States of the retention layers.
     Retention(RetNetState),
-    /// Keys and values of a Transformer.
+    /// Keys and values of a Transformer, with or without POP.
     Cache(KvCache),
-    /// Keys and values of a Transformer with POP.
-    Attention(PopAttentionState),
 }
 
 impl Default for NetworkState {
@@ -60,14 +59,14 @@ impl NetworkState {
     pub fn retention(&self) -> &RetNetState {
         match self {
             Self::Retention(state) => state,
-            Self::Cache(_) | Self::Attention(_) => panic!("attention has no retention state"),
+            Self::Cache(_) => panic!("attention has no retention state"),
         }
     }
 
-    fn attention(&self) -> &PopAttentionState {
+    fn cache(&self) -> &KvCache {
         match self {
-            Self::Attention(state) => state,
-            _ => panic!("the state belongs to another network variant"),
+            Self::Cache(cache) => cache,
+            Self::Retention(_) => panic!("retention has no key-value cache"),
         }
     }
 }
@@ -96,8 +95,9 @@ impl Network {
             Architecture::PopAttention { rope_theta } => Self::PopAttention(PopAttention::new(
                 sizes.width,
                 sizes.tokens_per_obs,
-                rope_theta,
+                sizes.context_window_steps * (sizes.tokens_per_obs + 1),
                 config,
+                rope_theta,
                 precision,
                 device,
             )),
@@ -108,8 +108,7 @@ impl Network {
     pub(crate) fn initial_state(&self) -> NetworkState {
         match self {
             Self::Pop(_) | Self::Retnet(_) => NetworkState::Retention(RetNetState::empty()),
-            Self::Transformer(_) => NetworkState::Cache(KvCache::empty()),
-            Self::PopAttention(_) => NetworkState::Attention(PopAttentionState::empty()),
+            Self::Transformer(_) | Self::PopAttention(_) => NetworkState::Cache(KvCache::empty()),
         }
     }
 
@@ -168,9 +167,9 @@ impl Network {
                 let (y, cache) = net.update_cache(x, cache);
                 (y, NetworkState::Cache(cache))
             }
-            (Self::PopAttention(net), NetworkState::Attention(state)) => {
-                let (y, state) = net.update_state(x, &state);
-                (y, NetworkState::Attention(state))
+            (Self::PopAttention(net), NetworkState::Cache(cache)) => {
+                let (y, cache) = net.update_cache(x, cache);
+                (y, NetworkState::Cache(cache))
             }
             _ => panic!("the state belongs to another network variant"),
         }
@@ -183,7 +182,7 @@ impl Network {
     /// Panics without POP, or if the state is that before the first token.
     pub(crate) fn predict(&self, state: &NetworkState) -> Tensor<3> {
         if let Self::PopAttention(net) = self {
-            return net.predict(state.attention());
+            return net.predict(state.cache());
         }
         let pop = self.pop();
         let state = state.retention();

@@ -5,20 +5,13 @@ mod state;
 mod tables;
 
 use burn::module::Module;
-use burn::nn::{LayerNorm, Linear};
-use burn::tensor::{Device, Tensor, TensorCreationOptions};
-use rem_kernels::{
-    Dispatch, Dropout, Hidden, Precision, RetentionParameters, RetentionSizes, RetentionTables,
-    SublayerMode,
-};
+use burn::tensor::{Device, Tensor};
+use rem_kernels::{Dispatch, Dropout, Precision, RetentionSizes, RetentionTables};
 
-use crate::config::{self, Activation};
+use crate::config;
 use crate::model::calls::{CallCounter, Calls};
-use crate::model::linear;
+use crate::model::layer::{Layer, LayerKind, constants_like};
 use crate::model::retention::{Decay, DecayTables, Rotation};
-use crate::model::sublayer::{
-    feed_forward, kernel_activation, layer_norm, norm_parameters, projection, xavier_linear,
-};
 pub use state::{Outputs, RetNetState};
 use tables::TableCache;
 
@@ -30,30 +23,6 @@ pub struct RetNet {
     tables: TableCache,
     #[module(skip)]
     counter: CallCounter,
-}
-
-/// One layer: retention, Equation (9), and feed-forward, Equation (10).
-#[derive(Module, Debug)]
-struct Layer {
-    norm1: LayerNorm,
-    q_proj: Linear,
-    k_proj: Linear,
-    v_proj: Linear,
-    g_proj: Linear,
-    out_proj: Linear,
-    norm2: LayerNorm,
-    linear1: Linear,
-    linear2: Linear,
-    heads: usize,
-    #[module(skip)]
-    activation: Activation,
-    #[module(skip)]
-    precision: Precision,
-}
-
-/// Device (without autodiff) and type of constants that are combined with `x`.
-fn constants_like<const D: usize>(x: &Tensor<D>) -> TensorCreationOptions {
-    TensorCreationOptions::new(x.device().without_autodiff()).with_dtype(x.dtype())
 }
 
 /// The tables as arguments of the kernels.
@@ -72,68 +41,6 @@ fn is_shared(copies: usize, batch: usize) -> bool {
     copies < batch
 }
 
-impl Layer {
-    fn new(
-        width: usize,
-        config: &config::WorldModel,
-        precision: Precision,
-        device: &Device,
-    ) -> Self {
-        let norm = || layer_norm(width, device);
-        let projection = || projection(width, device);
-        Self {
-            norm1: norm(),
-            q_proj: projection(),
-            k_proj: projection(),
-            v_proj: projection(),
-            g_proj: projection(),
-            out_proj: projection(),
-            norm2: norm(),
-            linear1: xavier_linear(width, config.feed_forward, device),
-            linear2: xavier_linear(config.feed_forward, width, device),
-            heads: config.heads,
-            activation: config.activation,
-            precision,
-        }
-    }
-
-    fn retention_parameters(&self) -> RetentionParameters<Dispatch> {
-        let weight = |l: &Linear| l.weight.val().into_dispatch();
-        let bias = |l: &Linear| linear::bias(l).into_dispatch();
-        let (gamma, beta) = norm_parameters(&self.norm1);
-        RetentionParameters {
-            gamma: gamma.into_dispatch(),
-            beta: beta.into_dispatch(),
-            query_weight: weight(&self.q_proj),
-            query_bias: bias(&self.q_proj),
-            key_weight: weight(&self.k_proj),
-            key_bias: bias(&self.k_proj),
-            value_weight: weight(&self.v_proj),
-            value_bias: bias(&self.v_proj),
-            gate_weight: weight(&self.g_proj),
-            gate_bias: bias(&self.g_proj),
-            out_weight: weight(&self.out_proj),
-            out_bias: bias(&self.out_proj),
-        }
-    }
-
-    fn mode(&self, dropout: Dropout) -> SublayerMode {
-        SublayerMode {
-            dropout,
-            precision: self.precision,
-        }
-    }
-
-    fn feed_forward(&self, x: Tensor<2>, dropout: Dropout) -> Tensor<2> {
-        let linears = [&self.linear1, &self.linear2];
-        let hidden = Hidden {
-            activation: kernel_activation(self.activation),
-            dropout: true,
-        };
-        feed_forward(x, &self.norm2, linears, hidden, self.mode(dropout))
-    }
-}
-
 impl RetNet {
     /// A network with initial weights.
     ///
@@ -148,10 +55,9 @@ impl RetNet {
     ) -> Self {
         let retention = config.architecture.retention();
         let (decay, rope_theta) = retention.expect("an architecture with retention");
+        let layer = || Layer::new(LayerKind::Retention, width, config, precision, device);
         Self {
-            layers: (0..config.layers)
-                .map(|_| Layer::new(width, config, precision, device))
-                .collect(),
+            layers: (0..config.layers).map(|_| layer()).collect(),
             tables: TableCache::new(
                 Decay::new(decay, config.heads),
                 width / config.heads,
@@ -170,7 +76,7 @@ impl RetNet {
     fn sizes(&self, batch: usize, tokens: usize, chunk: usize) -> RetentionSizes {
         RetentionSizes {
             batch,
-            heads: self.layers[0].heads,
+            heads: self.layers[0].heads(),
             tokens,
             chunk,
             first_predicted: 0,

@@ -147,12 +147,7 @@ fn world_model(config: &Config) -> f64 {
     let rows = model.optimizer.batch_size as f64 * config.train.horizon as f64 * block as f64;
     let layer = 7 * config.tokenizer.embedding + 2 * model.feed_forward;
     let heads = 2 * config.tokenizer.vocabulary;
-    // Scores, weights and their copies: tuned kernels recompute them, tensor operations keep them.
-    let scores = match model.architecture {
-        Architecture::PopAttention { .. } => 4 * model.heads * config.train.horizon * (k + 1),
-        _ => 0,
-    };
-    rows * (model.layers as f64 * (layer + scores) as f64 + heads as f64) * FLOAT
+    rows * ((model.layers * layer + heads) as f64) * FLOAT
 }
 
 fn actor_critic(config: &Config) -> f64 {
@@ -169,7 +164,7 @@ fn actor_critic(config: &Config) -> f64 {
     let kv_cache = match model.architecture {
         Architecture::Pop { .. } | Architecture::Retnet { .. } => 0.0,
         Architecture::Transformer {} | Architecture::PopAttention { .. } => {
-            let tokens = config.context_window_steps() * (config.tokens_per_obs() + 1);
+            let tokens = config.trajectory_steps() * (config.tokens_per_obs() + 1);
             controller.optimizer.batch_size as f64
                 * tokens as f64
                 * (2 * config.tokenizer.embedding * model.layers) as f64

@@ -4,7 +4,6 @@ use super::{
     Head, Part, Plan, Projections, each_task, panels_of, panels_of_transposed, rows_of,
     scale_in_place, scale_into, transposed,
 };
-use crate::cpu::isa::multiversion;
 use crate::cpu::matmul::{Panels, SharedMut, multiply_add};
 use crate::cpu::scratch::Scratch;
 use crate::cpu::tile::Tile;
@@ -173,14 +172,15 @@ impl Head<'_> {
             let at = 2 * row * width + offset + self.head * dim;
             std::slice::from_raw_parts_mut(d_p[which].0.add(at), dim)
         };
+        let rotation = self.plan.rotation;
         for (i, d_q) in d_q.chunks_exact(dim).enumerate() {
-            let (cos, sin) = self.rotation(part, part.first_query + i);
-            rotate_backward(isa, d_q, cos, sin, 1.0, to(0, part.output + i, 0));
+            let position = part.rotation + part.first_query + i;
+            rotation.backward(isa, position, d_q, 1.0, to(0, part.output + i, 0));
         }
         let scale = 1.0 / (dim as f32).sqrt();
         for (i, (d_k, d_v)) in d_k.chunks_exact(dim).zip(d_v.chunks_exact(dim)).enumerate() {
-            let (cos, sin) = self.rotation(part, i);
-            rotate_backward(isa, d_k, cos, sin, scale, to(1, part.row + i, 0));
+            let position = part.rotation + i;
+            rotation.backward(isa, position, d_k, scale, to(1, part.row + i, 0));
             to(1, part.row + i, width).copy_from_slice(d_v);
         }
 
@@ -199,15 +199,5 @@ impl Head<'_> {
             );
             d_state
         })
-    }
-}
-
-multiversion! {
-    /// The transpose of [`rotate`].
-    fn rotate_backward(x: &[f32], cos: &[f32], sin: &[f32], scale: f32, out: &mut [f32]) {
-        for (((o, x), c), s) in out.chunks_exact_mut(2).zip(x.chunks_exact(2)).zip(cos.chunks_exact(2)).zip(sin.chunks_exact(2)) {
-            o[0] = (x[0] * c[0] + x[1] * s[1]) * scale;
-            o[1] = (x[1] * c[1] - x[0] * s[0]) * scale;
-        }
     }
 }

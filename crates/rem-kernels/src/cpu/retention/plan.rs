@@ -1,5 +1,7 @@
 //! The sizes of a retention and the order of its rows.
 
+use crate::cpu::rotation::Rotation;
+
 /// The sizes and constants of a retention. Rows are ordered as `batch` trajectories of `tokens` rows, then for each
 /// batch element `predicted` blocks of `block_tokens` rows, or one block for all of them if `shared`.
 #[derive(Clone, Copy, Debug)]
@@ -28,10 +30,8 @@ pub struct Plan<'a> {
     pub powers: &'a [f32],
     /// Exponents per head in `powers`.
     pub powers_per_head: usize,
-    /// `[tokens + predicted * block_tokens, head_dim]`: cosine and sine of each row's rotation.
-    pub cos: &'a [f32],
-    /// Sine of each row's rotation, like `cos`.
-    pub sin: &'a [f32],
+    /// Of the rows of one batch element: `tokens`, then `predicted * block_tokens`.
+    pub rotation: Rotation<'a>,
 }
 
 impl Plan<'_> {

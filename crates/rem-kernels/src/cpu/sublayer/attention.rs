@@ -4,7 +4,7 @@ use super::{
     Activated, Linear, LinearGradient, Mode, Norm, NormGradient, Normed, add_bias, columns,
     finish_rows, norm_backward, row_sums, weight_gradient,
 };
-use crate::cpu::attention::{self, CachePlan, Plan};
+use crate::cpu::attention::{self, Cache, CachePlan, Plan};
 use crate::cpu::dropout::Dropout;
 use crate::cpu::math::Activation;
 use crate::cpu::matmul::{Dense, matmul};
@@ -83,7 +83,7 @@ impl AttentionSublayer<'_> {
         out
     }
 
-    /// Whole sequences: the outputs, and for the backward pass the projections and the attention's output.
+    /// Whole sequences and their prediction blocks: the outputs, and for the backward pass the projections and the attention's output.
     pub fn forward(
         &self,
         mode: Mode,
@@ -100,19 +100,19 @@ impl AttentionSublayer<'_> {
         })
     }
 
-    /// New tokens after those in the cache.
+    /// New tokens after those in a cache.
     pub fn forward_cached(
         &self,
         mode: Mode,
         packer: &impl Packer,
         plan: &CachePlan,
         x: &[f32],
-        cache: &mut [f32],
+        cache: Cache,
     ) -> Vec<f32> {
         with_tile!(mode.isa, mode.precision, tile => {
             let projections = self.project(tile, packer, x);
             let mut attended = uninit_vec(x.len());
-            attention::forward_cached(mode.isa, plan, &projections, cache, &mut attended);
+            attention::forward_cached(tile, plan, &projections, cache, &mut attended);
             self.finish(tile, packer, x, &attended)
         })
     }

@@ -178,10 +178,7 @@ impl<B: Backend> Retention<B> {
                 .narrow(0, position, count * length)
                 .reshape([1, 1, count, length, self.dim])
         };
-        let rotated = |t: &Primitive<B>| {
-            let shape = [batch, heads, count, length, self.dim];
-            rotate(split(t), table(&self.cos), table(&self.sin), shape)
-        };
+        let rotated = |t: &Primitive<B>| split(t).rotated(table(&self.cos), table(&self.sin));
         Blocks {
             q: rotated(q),
             k: rotated(k),
@@ -254,18 +251,4 @@ fn output_rows<B: Backend>(y: Primitive<B>, sizes: RetentionSizes) -> Primitive<
         return last;
     }
     Primitive::cat(vec![last, y.narrow(0, all, rows - all)], 0)
-}
-
-/// Rotates pairs of adjacent channels (Appendix A.3).
-fn rotate<B: Backend>(
-    x: Primitive<B>,
-    cos: Primitive<B>,
-    sin: Primitive<B>,
-    shape: [usize; 5],
-) -> Primitive<B> {
-    let [b, h, n, l, d] = shape;
-    let pairs = x.clone().reshape([b, h, n, l, d / 2, 2]);
-    let (even, odd) = (pairs.clone().narrow(5, 0, 1), pairs.narrow(5, 1, 1));
-    let swapped = Primitive::cat(vec![odd * -1.0, even], 5).reshape([b, h, n, l, d]);
-    x * cos + swapped * sin
 }

@@ -1,14 +1,16 @@
 //! Where sublayers drop activations: compared with plain computations, in both bodies.
 
+use super::attention::{attention_parameters, attention_shapes, causal};
 use super::sublayers::{
-    SIZES, attention_parameters, attention_shapes, feed_forward_parameters, retention_parameters,
-    retention_shapes, tables,
+    SIZES, feed_forward_parameters, retention_parameters, retention_shapes, tables,
 };
 use super::*;
 use crate::backend::flex::FlexTensor;
 use crate::cpu::dropout::Dropout;
 use crate::ops::SublayerMode;
-use crate::ops::attention::{self, AttentionOps, AttentionParameters, AttentionSizes};
+use crate::ops::attention::{
+    self, AttentionOps, AttentionParameters, AttentionSizes, Positions, PredictionBlocks,
+};
 use crate::ops::dropout::DropoutOps;
 use crate::ops::feed_forward::{self, FeedForwardOps, FeedForwardParameters, Hidden};
 use crate::ops::retention::{
@@ -127,12 +129,15 @@ fn attention_drops_weights_after_the_softmax_and_its_output() {
         out_weight: identity(width),
         out_bias: all(&[width], 3.0),
     };
-    let (x, sizes) = (input(width), AttentionSizes { batch, heads });
+    let (x, sizes) = (input(width), causal(batch, heads));
     for (body, y) in [
-        ("CPU", Flex::attention(x.clone(), parameters(), sizes, MODE)),
+        (
+            "CPU",
+            Flex::attention(x.clone(), parameters(), Positions::Embedded, sizes, MODE),
+        ),
         (
             "reference",
-            attention::reference::<Flex>(x.clone(), parameters(), sizes, MODE),
+            attention::reference::<Flex>(x.clone(), parameters(), Positions::Embedded, sizes, MODE),
         ),
     ] {
         let outputs = kept_outputs(&added(x.clone(), y), body);
@@ -278,8 +283,18 @@ fn assert_gradients_with_dropout(hidden_dropout: bool) {
             dropout: hidden_dropout,
         };
         let y = Ad::feed_forward(y, p, hidden, mode);
-        let sizes = AttentionSizes { batch: 1, heads: 2 };
-        Ad::attention(y, attention_parameters(&mut x), sizes, mode)
+        // The rows are a sequence of two chunks and a block that is predicted from the first.
+        let sizes = AttentionSizes {
+            predictions: PredictionBlocks {
+                count: 1,
+                tokens: rows - 2 * 15,
+                first: 1,
+                chunk: 15,
+            },
+            ..causal(1, 2)
+        };
+        let p = attention_parameters(&mut x);
+        Ad::attention(y, p, Positions::Embedded, sizes, mode)
     };
     let found = outputs_and_gradients(&shapes, run);
     let weights = numbers(rows * width, 99);

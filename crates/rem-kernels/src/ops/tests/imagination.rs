@@ -1,11 +1,12 @@
 //! Sublayers over single blocks and tokens, from states and caches.
 
-use super::sublayers::{attention_inputs, retention_parameters, retention_shapes, tables};
+use super::attention::{attention_inputs, empty_cache, rotary};
+use super::sublayers::{retention_parameters, retention_shapes, tables};
 use super::*;
 use crate::backend::flex::FlexTensor;
 use crate::cpu::dropout::Dropout;
 use crate::ops::SublayerMode;
-use crate::ops::attention::{self, AttentionOps, AttentionSizes};
+use crate::ops::attention::{self, AttentionOps, CachedSizes};
 use crate::ops::retention::{
     self, RetentionOps, RetentionParameters, RetentionSizes, RetentionTables,
 };
@@ -89,14 +90,33 @@ fn imagination_rounds_as_the_reference() {
         retention::reference::<Flex>(x(), parameters(), flex_tables(s), Some(state()), s, mode);
     assert_norms_close(y, expected.0, 3e-4, "predictions");
 
-    let sizes = AttentionSizes { batch, heads };
-    let cache = || {
-        let shape = [batch, heads, 2, crate::cache_capacity(7), dim];
-        FlexTensor::from_data(TensorData::new(vec![0f32; shape.iter().product()], shape))
-    };
-    let (x, p) = attention_inputs(batch * 7, width, 100);
-    let (y, _) = Flex::attention_cached(x, p, cache(), sizes, 0, mode);
-    let (x, p) = attention_inputs(batch * 7, width, 100);
-    let (expected, _) = attention::reference_cached::<Flex>(x, p, cache(), sizes, 0, mode);
-    assert_norms_close(y, expected, 3e-4, "attention over a cache");
+    for (past, tokens) in [(0, 7), (7, 20)] {
+        let sizes = CachedSizes { batch, heads, past };
+        let positions = || rotary(past, tokens, dim);
+        let inputs = || attention_inputs(batch * tokens, width, 100);
+        let [cache, reference_cache] = [true, false].map(|tuned| {
+            let cache = empty_cache(batch, heads, 27);
+            if past == 0 {
+                return cache;
+            }
+            let (x, p) = attention_inputs(batch * past, width, 101);
+            let (sizes, positions) = (CachedSizes { past: 0, ..sizes }, rotary(0, past, dim));
+            match tuned {
+                true => Flex::attention_cached(x, p, positions, cache, sizes, mode).1,
+                false => attention::reference_cached::<Flex>(x, p, positions, cache, sizes, mode).1,
+            }
+        });
+        let (x, p) = inputs();
+        let y = Flex::attention_predict(x, p, positions(), cache.clone(), sizes, mode);
+        let (x, p) = inputs();
+        let same = reference_cache.clone();
+        let expected = attention::reference_predict::<Flex>(x, p, positions(), same, sizes, mode);
+        assert_norms_close(y, expected, 3e-4, &format!("{tokens} predictions"));
+        let (x, p) = inputs();
+        let (y, _) = Flex::attention_cached(x, p, positions(), cache, sizes, mode);
+        let (x, p) = inputs();
+        let (expected, _) =
+            attention::reference_cached::<Flex>(x, p, positions(), reference_cache, sizes, mode);
+        assert_norms_close(y, expected, 3e-4, &format!("{tokens} tokens over a cache"));
+    }
 }

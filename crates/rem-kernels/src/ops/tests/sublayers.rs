@@ -1,4 +1,4 @@
-//! Sublayers.
+//! Retention and feed-forward sublayers.
 
 use burn::backend::Backend;
 
@@ -6,7 +6,6 @@ use super::*;
 use crate::backend::flex::FlexTensor;
 use crate::cpu::dropout::Dropout;
 use crate::ops::SublayerMode;
-use crate::ops::attention::{self, AttentionOps, AttentionParameters, AttentionSizes};
 use crate::ops::feed_forward::{self, FeedForwardOps, FeedForwardParameters, Hidden};
 use crate::ops::retention::{
     self, InitialState, RetentionOps, RetentionParameters, RetentionSizes, RetentionTables,
@@ -283,150 +282,5 @@ fn shared_prediction_blocks_equal_copies_of_them() {
             let what = format!("{sizes:?}");
             assert_close(&[reference], std::slice::from_ref(&expected), 1e-4, &what);
         }
-    }
-}
-
-pub(super) fn attention_parameters(
-    x: &mut impl Iterator<Item = Tensor>,
-) -> AttentionParameters<Ad> {
-    let mut next = || x.next().unwrap();
-    AttentionParameters {
-        gamma: next(),
-        beta: next(),
-        query_weight: next(),
-        query_bias: next(),
-        key_weight: next(),
-        key_bias: next(),
-        value_weight: next(),
-        value_bias: next(),
-        out_weight: next(),
-        out_bias: next(),
-    }
-}
-
-pub(super) fn attention_shapes(rows: usize, width: usize) -> Vec<Vec<usize>> {
-    let mut shapes = vec![vec![rows, width], vec![width], vec![width]];
-    for _ in 0..4 {
-        shapes.extend([vec![width, width], vec![width]]);
-    }
-    shapes
-}
-
-#[test]
-fn attention_matches_the_reference() {
-    for (batch, heads, tokens) in [(2, 2, 15), (1, 3, 97), (3, 1, 200)] {
-        let width = 6 * heads;
-        let sizes = AttentionSizes { batch, heads };
-        let run = |tuned: bool, precision: Precision| {
-            outputs_and_gradients(&attention_shapes(batch * tokens, width), |x| {
-                let mut x = x.into_iter();
-                let first = x.next().unwrap();
-                let p = attention_parameters(&mut x);
-                let mode = SublayerMode {
-                    dropout: Dropout::NONE,
-                    precision,
-                };
-                if tuned {
-                    Ad::attention(first, p, sizes, mode)
-                } else {
-                    attention::reference::<Ad>(first, p, sizes, mode)
-                }
-            })
-        };
-        // A bias of the keys shifts all scores of a query equally: its gradient is rounding noise.
-        const KEY_BIAS: usize = 1 + 6;
-        let without_key_bias = |tuned, precision| {
-            let mut values = run(tuned, precision);
-            values.remove(KEY_BIAS);
-            values
-        };
-        assert_rounds_alike(
-            without_key_bias,
-            |_| SAME_FACTORS,
-            &format!("{sizes:?}, {tokens} tokens"),
-        );
-        let largest = |x: &[f32]| x.iter().fold(0f32, |m, x| m.max(x.abs()));
-        let mut expected = run(false, Precision::F32);
-        expected.remove(KEY_BIAS);
-        for (precision, tolerance) in PRECISIONS {
-            let what = format!("{sizes:?}, {tokens} tokens, {precision:?}");
-            let mut found = run(true, precision);
-            let (noise, size) = (largest(&found.remove(KEY_BIAS)), largest(&found[6]));
-            assert!(noise <= 2.0 * tolerance * size, "{what}: {noise} of {size}");
-            assert_close(&found, &expected, 2.0 * tolerance, &what);
-        }
-    }
-}
-
-pub(super) fn attention_inputs(
-    rows: usize,
-    width: usize,
-    seed: u64,
-) -> (FlexTensor, AttentionParameters<Flex>) {
-    let constant = |(i, shape): (usize, Vec<usize>)| {
-        // The seed changes the rows, not the parameters.
-        let seed = if i == 0 { seed } else { i as u64 };
-        let data = numbers(shape.iter().product(), seed);
-        FlexTensor::from_data(TensorData::new(data, shape))
-    };
-    let shapes = attention_shapes(rows, width);
-    let mut x = shapes.into_iter().enumerate().map(constant);
-    let first = x.next().unwrap();
-    let mut next = || x.next().unwrap();
-    let parameters = AttentionParameters {
-        gamma: next(),
-        beta: next(),
-        query_weight: next(),
-        query_bias: next(),
-        key_weight: next(),
-        key_bias: next(),
-        value_weight: next(),
-        value_bias: next(),
-        out_weight: next(),
-        out_bias: next(),
-    };
-    (first, parameters)
-}
-
-/// A shared cache is copied, an owned one is updated in place. The two bodies order the cache differently.
-#[test]
-fn cached_attention_matches_the_reference() {
-    let (batch, heads, dim) = (2, 2, 6);
-    let capacity = crate::cache_capacity(20);
-    let sizes = AttentionSizes { batch, heads };
-    let mode = SublayerMode {
-        dropout: Dropout::NONE,
-        precision: Precision::F32,
-    };
-    let empty = || {
-        let shape = [batch, heads, 2, capacity, dim];
-        FlexTensor::from_data(TensorData::new(vec![0f32; shape.iter().product()], shape))
-    };
-    let (mut reference, mut tuned, mut past) = (empty(), empty(), 0);
-    let address = tuned.storage::<f32>().as_ptr();
-    for tokens in [3, 1, 12, 2] {
-        let inputs = || attention_inputs(batch * tokens, heads * dim, 100 + past as u64);
-        let (x, p) = inputs();
-        let expected = attention::reference_cached::<Flex>(x, p, reference, sizes, past, mode);
-        let expected_values = [values(expected.0)];
-        reference = expected.1;
-
-        let (held, before) = (tuned.clone(), values(tuned.clone()));
-        let (x, p) = inputs();
-        let (y, copy) = Flex::attention_cached(x, p, held, sizes, past, mode);
-        assert_close(&[values(y)], &expected_values, 2e-5, "shared cache");
-        assert_eq!(values(tuned.clone()), before);
-        assert_ne!(values(copy), before);
-
-        let (x, p) = inputs();
-        let (y, updated) = Flex::attention_cached(x, p, tuned, sizes, past, mode);
-        assert_close(&[values(y)], &expected_values, 2e-5, "owned cache");
-        assert_eq!(
-            updated.storage::<f32>().as_ptr(),
-            address,
-            "the cache was copied"
-        );
-        tuned = updated;
-        past += tokens;
     }
 }
