@@ -6,8 +6,8 @@ use std::path::Path;
 use rem_study::{RunStatus, Status, Study};
 use serde::Serialize;
 
-use super::index::Found;
 use crate::error::ApiError;
+use rem_study::Found;
 
 /// The status of a study.
 #[derive(Debug, Serialize)]
