@@ -82,8 +82,8 @@ fn reference() -> String {
 /// The values of a preset, by key.
 fn values(preset: &str) -> Vec<(String, String)> {
     let settings = Config::load(preset, &[]).unwrap().settings();
-    let text = settings
-        .into_iter()
-        .map(|(key, value)| (key, value.to_string()));
-    text.collect()
+    let values = settings.into_iter().filter(|(_, value)| !value.is_table());
+    values
+        .map(|(key, value)| (key, value.to_string()))
+        .collect()
 }
