@@ -105,7 +105,7 @@ impl Log {
         items.push(("_step".into(), row.epoch.to_string()));
         items.push(("_runtime".into(), number(row.seconds)));
         items.push(("_timestamp".into(), number(about.started + row.seconds)));
-        let (mut summary, mut history) = (Vec::new(), Vec::<u8>::new());
+        let (mut summary, mut history) = (Vec::new(), Vec::new());
         for (key, json) in &items {
             let item = item(2, key, json);
             put_bytes(&mut summary, 1, &item);
@@ -250,8 +250,7 @@ mod tests {
             file.extend(chunks(&record, file.len()));
             records.push(record);
         }
-        let mut found: Vec<Vec<u8>> = Vec::new();
-        let mut joined: Vec<u8> = Vec::new();
+        let (mut found, mut joined) = (Vec::new(), Vec::<u8>::new());
         let mut at = HEADER.len();
         while at < file.len() {
             let left = BLOCK - at % BLOCK;
