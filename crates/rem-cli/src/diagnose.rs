@@ -41,7 +41,8 @@ Examples:
   rem diagnose runs/paddle-seed1 --simulator --set actor_critic.lstm_dim=256    what would another controller do?
   rem diagnose runs/paddle-seed1 --steps 20000 --json   more held-out play; print JSON
 
-Each score is that of a single training. Where the difference is small, diagnose runs of several seeds.")]
+A shorter training in the game can only show that the world model limits the agent. Each score is that of a single training.
+Where the difference is small, diagnose runs of several seeds.")]
 pub struct DiagnoseArgs {
     /// Run directory
     #[arg(value_name = "RUN")]

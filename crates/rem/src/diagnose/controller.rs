@@ -207,6 +207,12 @@ impl ControllerResult {
                 "The world model limits the agent: trained in the game, the controller scores {scores}."
             );
         }
+        if self.updates < self.updates_in_dreams && gap.mean < 0.0 {
+            return format!(
+                "No verdict: with {} instead of {} updates, the controller trained in the game scores {scores}.",
+                self.updates, self.updates_in_dreams
+            );
+        }
         if dreams.minus(game).is_positive() && large {
             return format!(
                 "Not the world model: trained in the game, the controller scores less, {scores}."
@@ -261,25 +267,37 @@ mod tests {
             explained_variance,
             ..TokenizerResult::default()
         };
-        let verdict = |dreams, game, explained_variance| {
+        let result = |dreams, game| {
             let estimate = |mean| Estimate { mean, margin: 0.5 };
-            let result = ControllerResult {
-                updates: 1,
-                updates_in_dreams: 1,
+            ControllerResult {
+                updates: 100,
+                updates_in_dreams: 100,
                 episodes: 9,
                 with_dreams: estimate(dreams),
                 in_the_game: estimate(game),
                 last_epoch: BTreeMap::new(),
-            };
+            }
+        };
+        let verdict = |result: ControllerResult, explained_variance| {
             result.verdict(&tokenizer(explained_variance), 1.0, Some(20.0))
         };
-        let of = |dreams, game| verdict(dreams, game, 0.99);
+        let of = |dreams, game| verdict(result(dreams, game), 0.99);
         assert!(of(5.0, 15.0).starts_with("The world model limits"));
         assert!(of(5.0, 5.2).starts_with("The controller limits"));
-        assert!(verdict(5.0, 5.2, 0.5).starts_with("The tokenizer may limit"));
+        assert!(verdict(result(5.0, 5.2), 0.5).starts_with("The tokenizer may limit"));
         assert!(of(19.0, 19.3).contains("about the same"));
         assert!(of(19.0, 12.0).contains("scores less"));
         // Beyond the interval, but small.
         assert!(of(18.0, 19.0).contains("about the same"));
+        // A shorter training proves something only if its score is higher.
+        let short = |dreams, game| {
+            let result = ControllerResult {
+                updates: 30,
+                ..result(dreams, game)
+            };
+            verdict(result, 0.99)
+        };
+        assert!(short(19.0, 12.0).starts_with("No verdict: with 30 instead of 100 updates"));
+        assert!(short(5.0, 15.0).starts_with("The world model limits"));
     }
 }
