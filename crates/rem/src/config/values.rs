@@ -90,9 +90,6 @@ mod tests {
         for (name, _) in PRESETS {
             let found = nearest(name, &["seed=7", "threads=3"]);
             assert_eq!(found.changes, 0, "{name}: {found:?}");
-            let values = |preset| Config::load(preset, &[]).unwrap().values();
-            // Two names for the same settings are possible.
-            assert_eq!(changes(&values(name), &values(found.name)), 0, "{name}");
         }
     }
 
