@@ -4,7 +4,8 @@ import { h } from "../lib/dom.js";
 
 const COMMANDS = [
   ["rem train", "trains an agent on a small built-in game, in a few minutes on a laptop"],
-  ["rem train --preset paddle --seed 3", "another built-in game"],
+  ["rem train --game paddle --seed 3", "another built-in game"],
+  ["rem demo", "plays in the dream of an agent that is part of the program"],
   ["rem doctor", "checks that this machine is ready"],
   ["rem sweep --help", "many runs: games, seeds and ablations"],
 ];
