@@ -339,12 +339,12 @@ mod tests {
 
     #[test]
     fn presets_of_a_grid_stand_alone_without_a_preset() {
-        let mut study = plan(&["preset=quick,paddle"], &[]);
+        let mut study = plan(&["preset=quick,atari-laptop"], &[]);
         study.preset = None;
         study.games = None;
         assert_eq!(
             names(&study),
-            ["quick/catch-seed1", "paddle/paddle-seed1"],
+            ["quick/catch-seed1", "atari-laptop/breakout-seed1"],
             "each preset has its own game"
         );
     }
