@@ -33,7 +33,7 @@ fn loss_start_is_an_index_or_every_step() {
     assert_eq!(valid(&["every_step", "2"]), LossStart::Observation(2));
     for wrong in ["-1", "all", "1.5"] {
         let error = of(&[wrong]).unwrap_err().to_string();
-        assert!(error.contains("`world_model.loss_start`"), "{error}");
+        assert!(error.contains("`world_model.loss_start = "), "{error}");
         assert!(error.contains("or `every_step`"), "{error}");
     }
 }

@@ -241,7 +241,8 @@ mod tests {
     use crate::config::Config;
 
     fn training(epoch: u32, updates: Option<usize>) -> Result<GameTraining> {
-        let set = ["actor_critic.optimizer.stop_after=5".to_string()];
+        let set = ["stop_after=5", "steps_per_epoch=80"];
+        let set = set.map(|value| format!("actor_critic.optimizer.{value}"));
         let mut optimizer = Config::load("quick", &set).unwrap().actor_critic.optimizer;
         optimizer.start_after = 2;
         GameTraining::new(&optimizer, epoch, updates, 1)
