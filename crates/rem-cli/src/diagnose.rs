@@ -18,6 +18,7 @@ mod text;
 
 use stages::Stages;
 
+use crate::args::{LARGEST, at_least_one, whole};
 use crate::print;
 
 /// Find out what limits the agent of a run: tokenizer, world model or controller
@@ -48,16 +49,16 @@ pub struct DiagnoseArgs {
     #[arg(value_name = "RUN")]
     run: PathBuf,
     /// Steps of held-out play
-    #[arg(long, value_name = "N", default_value_t = 4000, value_parser = clap::value_parser!(u32).range(200..))]
+    #[arg(long, value_name = "N", default_value_t = 4000, value_parser = whole::<u32>(200..=LARGEST))]
     steps: u32,
     /// Train the controller in the game, and compare its score with that of the run
     #[arg(long)]
     simulator: bool,
     /// Updates in the game [default: as many as in the run]
-    #[arg(long, value_name = "N", requires = "simulator", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "simulator", value_parser = at_least_one::<u32>)]
     updates: Option<u32>,
     /// Episodes of each score [default: those of the run's final evaluation]
-    #[arg(long, value_name = "N", requires = "simulator", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", requires = "simulator", value_parser = at_least_one::<u32>)]
     episodes: Option<u32>,
     /// Override a value of the controller in the game, such as `actor_critic.entropy_weight=0.01`; can be repeated
     #[arg(long = "set", value_name = "KEY=VALUE", requires = "simulator")]

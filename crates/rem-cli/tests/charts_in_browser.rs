@@ -316,7 +316,9 @@ fn a_comparison_shows_differing_keys_and_the_range_over_seeds() {
         return;
     };
     let keys = "[...document.querySelectorAll('.differences tbody th')].map(key => key.textContent).join(' ')";
-    browser.wait_for(&format!("{keys} === 'env.game seed'"));
+    browser.wait_for(&format!(
+        "{keys} === 'env.game env.max_steps.test env.max_steps.train seed'"
+    ));
     let unusual =
         "[...document.querySelectorAll('.differences .unusual')].map(cell => cell.textContent)";
     let unusual = browser.evaluate(unusual);
@@ -347,7 +349,7 @@ fn a_comparison_shows_differing_keys_and_the_range_over_seeds() {
         for scheme in ["light", "dark"] {
             let address = format!("{}#/{}", server.address, compare(&names));
             browser.open(&address, size, scheme);
-            browser.wait_for(&format!("{series} === '4' && {keys} === 'env.game seed'"));
+            browser.wait_for(&format!("{series} === '4' && {keys} === 'env.game env.max_steps.test env.max_steps.train seed'"));
             assert_layout(&mut browser, "comparison", size.0);
             browser.save_screenshot(&format!("charts-compare-{}-{scheme}.png", size.0));
         }

@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(batches(&iris), [256, 64, 64]);
     }
 
-    /// The numbers of configs/atari-laptop.toml, with its table for Breakout.
+    /// The numbers of configs/atari-laptop.toml.
     #[test]
     fn the_laptop_scale_is_that_of_the_preset() {
         let setup = |batches| Setup {
@@ -242,7 +242,9 @@ mod tests {
         assert_eq!(no_pop.train.horizon, preset.train.horizon);
         let error = setup(Batches::Reference).config(System::Iris).unwrap_err();
         assert!(
-            error.hint().is_some_and(|hint| hint.contains("iris-rem")),
+            error
+                .hint()
+                .is_some_and(|hint| hint.contains("sizes of REM")),
             "{error}"
         );
     }

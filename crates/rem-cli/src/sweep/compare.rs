@@ -5,6 +5,7 @@ use clap::Args;
 use rem_study::{Comparison, GameComparison, Number, VariantScores, compare};
 
 use super::{StudyArg, plural};
+use crate::args::at_least_one;
 use crate::print;
 use crate::table::Table;
 
@@ -26,7 +27,7 @@ pub struct CompareArgs {
     #[arg(long, value_name = "NAME")]
     baseline: Option<String>,
     /// Bootstrap replicates per confidence interval
-    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 50_000, value_parser = at_least_one::<u32>)]
     replicates: u32,
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]

@@ -8,8 +8,10 @@ pub mod web;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -49,7 +51,10 @@ pub fn output_of(command: &mut Command) -> Output {
     let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap();
     let started = Instant::now();
-    // The output fits into the pipe buffer, so it can be read at the end.
+    let outputs = (
+        read_to_end(child.stdout.take().unwrap()),
+        read_to_end(child.stderr.take().unwrap()),
+    );
     while child.try_wait().unwrap().is_none() {
         if started.elapsed() > TIMEOUT {
             child.kill().unwrap();
@@ -58,7 +63,20 @@ pub fn output_of(command: &mut Command) -> Output {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    child.wait_with_output().unwrap()
+    Output {
+        status: child.wait().unwrap(),
+        stdout: outputs.0.join().unwrap(),
+        stderr: outputs.1.join().unwrap(),
+    }
+}
+
+/// Reads beside the process: a pipe holds 64 KB only.
+fn read_to_end(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.read_to_end(&mut bytes).unwrap();
+        bytes
+    })
 }
 
 /// Runs the command, which must succeed.

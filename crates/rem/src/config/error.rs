@@ -28,9 +28,9 @@ impl ConfigError {
 
     /// A key with a value that it cannot have.
     pub(super) fn of_key(key: &str, value: &dyn Display, must: &str) -> Self {
-        let how = match key.contains('.') {
-            true => format!("--set {key}=…"),
-            false => format!("--{key} …"),
+        let how = match key {
+            "seed" | "device" | "threads" => format!("--{key} …"),
+            key => format!("--set {key}=…"),
         };
         Self {
             key: Some(key.into()),

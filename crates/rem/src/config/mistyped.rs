@@ -273,7 +273,7 @@ mod tests {
         rejects(
             "precision=half",
             "`precision = half`: must be f32 or mixed",
-            "change it with `--precision …`",
+            "change it with `--set precision=…`",
         );
     }
 
