@@ -145,7 +145,14 @@ fn occupied_run_directories_are_rejected() {
 
 #[test]
 fn too_many_threads_are_rejected() {
-    assert_train_rejects("--threads 1000000", "1000000", "--threads");
+    let temp = temp_dir();
+    let output = output_of(&mut debug_run(
+        &temp.path().join("run"),
+        "--threads 1000000",
+    ));
+    assert_eq!(output.status.code(), Some(2));
+    let error = stderr(&output);
+    assert!(error.contains("a whole number from 0 to 1024"), "{error}");
 }
 
 #[test]

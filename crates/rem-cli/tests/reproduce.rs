@@ -38,11 +38,22 @@ fn code(page: &str) -> Vec<String> {
     found
 }
 
+/// The words of a command up to a pipe, a redirection or the end of the line. Quotes hold words together.
+fn words(line: &str) -> Vec<String> {
+    let line = line.split([';', '|', '>']).next().unwrap_or_default();
+    let line = line.trim_end_matches(" 2").trim_end_matches(" \\");
+    let parts = line.split('"').enumerate();
+    let words = parts.flat_map(|(i, part)| match i % 2 {
+        1 => vec![part.to_string()],
+        _ => part.split_whitespace().map(String::from).collect(),
+    });
+    words.collect()
+}
+
 /// The commands of a page.
 fn commands(page: &str) -> Vec<Vec<String>> {
     let code = code(page);
-    let words = code.iter().map(|line| line.split_whitespace());
-    let words = words.map(|words| words.map(String::from).collect::<Vec<_>>());
+    let words = code.iter().map(|line| words(line));
     let is_command = |words: &Vec<String>| {
         let first = words.first().map_or("", String::as_str);
         // A bare `cargo` or script name is a name, `rem` with a command is always checked.
