@@ -325,7 +325,7 @@ fn a_comparison_shows_differing_keys_and_the_range_over_seeds() {
     // Of a key, the value of most runs is not marked: three are `catch`; of the seeds, none is more frequent than others.
     assert_eq!(
         unusual,
-        serde_json::json!(["\"paddle\"", "1", "2", "3", "1"])
+        serde_json::json!(["\"paddle\"", "400", "400", "1", "2", "3", "1"])
     );
     let series = format!(
         "{}.querySelector('canvas').dataset.series",

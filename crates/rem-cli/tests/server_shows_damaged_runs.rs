@@ -72,7 +72,7 @@ fn readable_files_of_a_damaged_run_are_shown() {
     let (status, response) = server.get("/api/runs/run", &[]);
     assert_eq!(status, 200);
     assert!(
-        response.contains("config is not valid TOML") && response.contains("\"random_player\""),
+        response.contains("not valid TOML") && response.contains("\"random_player\""),
         "{response}"
     );
     let (status, response) = server.get("/api/runs/run/codebook", &[]);

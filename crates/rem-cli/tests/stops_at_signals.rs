@@ -115,9 +115,11 @@ impl Stopped {
             " is saved; resume with `rem train --resume {}`",
             self.dir.display()
         );
-        let start = last.find(prefix).unwrap_or_else(|| panic!("{text}"));
-        let rest = last[start + prefix.len()..].strip_prefix("epoch ");
-        let epoch = rest.and_then(|rest| rest.trim_end().strip_suffix(&expected));
+        // A terminal shows `^C` before it.
+        let (_, rest) = last
+            .split_once(&format!("{prefix}epoch "))
+            .unwrap_or_else(|| panic!("{text}"));
+        let epoch = rest.trim_end().strip_suffix(&expected);
         let epoch = epoch.unwrap_or_else(|| panic!("{text}"));
         epoch.parse().unwrap()
     }

@@ -459,7 +459,7 @@ fn errors_name_the_file_and_the_key() {
     assert_rejected(
         &[&run],
         "broken/protocol.json`: EOF",
-        "writes this file once",
+        "writes this file at the start",
     );
 }
 

@@ -357,7 +357,10 @@ mod tests {
         let (message, _) = error(&plan(&["preset=ablation-none,ablation-no-pip"], &[]));
         assert_eq!(message, "unknown preset `ablation-no-pip`");
         let (message, _) = error(&plan(&["tokenizer.vocabulary=8,many"], &[]));
-        assert!(message.contains("`tokenizer.vocabulary`"), "{message}");
+        assert!(
+            message.contains("`tokenizer.vocabulary = many`"),
+            "{message}"
+        );
         let (message, hint) = error(&plan(&[], &["world_model.layer=3"]));
         assert!(message.contains("`world_model.layer`"), "{message}");
         assert_eq!(hint, "did you mean `world_model.layers`?");

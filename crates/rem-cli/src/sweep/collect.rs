@@ -45,23 +45,27 @@ pub fn run(args: CollectArgs) -> Result<()> {
     let collected = collect(&study)?;
     let total = study.manifest.runs.len();
     let missing = &collected.missing;
-    if missing.is_empty() {
-        print::message(format_args!(
-            "{}: all {} are done",
-            study.name(),
-            plural(total, "run")
-        ));
+    let state = if missing.is_empty() {
+        format!("all {} are done", plural(total, "run"))
     } else {
         let done = total - missing.len();
-        print::message(format_args!(
-            "{}: PARTIAL, {done} of {} are done; not counted: {}",
-            study.name(),
+        format!(
+            "PARTIAL, {done} of {} are done; not counted: {}",
             plural(total, "run"),
             missing.join(", ")
-        ));
-    }
-    for file in &collected.files {
-        print::message(file.display());
+        )
+    };
+    let mut summary = vec![format!("{}: {state}", study.name())];
+    summary.extend(
+        collected
+            .files
+            .iter()
+            .map(|file| file.display().to_string()),
+    );
+    // Nothing but JSON is on standard output with `--json`.
+    match args.json {
+        true => print::message(summary.join("\n")),
+        false => print::line(summary.join("\n"))?,
     }
     let request = Request {
         inputs: collected.runs,
