@@ -113,3 +113,37 @@ fn a_damaged_config_names_its_line() {
         }
     }
 }
+
+/// What no machine has, or nobody waits for. The numbers depend on the machine.
+#[test]
+fn absurd_sizes_are_refused_before_the_run_starts() {
+    let temp = temp_dir();
+    let dir = temp.path().join("run");
+    for (set, part, advice) in [
+        (
+            "collect.steps_per_epoch=9000000000000000000",
+            "GiB of memory, but this machine has",
+            "reduce collect.steps_per_epoch or collect.epochs",
+        ),
+        (
+            "world_model.layers=1000000000000",
+            "GiB of memory, but this machine has",
+            "reduce world_model.layers",
+        ),
+        (
+            "evaluate.final_episodes=9000000000000000000",
+            "GiB of memory, but this machine has",
+            "reduce evaluate.episodes and evaluate.final_episodes",
+        ),
+        (
+            "tokenizer.optimizer.steps_per_epoch=9000000000000000",
+            "the run would train for about",
+            "reduce train.epochs, the steps_per_epoch",
+        ),
+    ] {
+        let (error, hint) = fails(&mut debug_run(&dir, &format!("--set {set}")));
+        assert!(error.contains(part), "{set}: {error}");
+        assert!(hint.starts_with(advice), "{set}: {hint}");
+        assert!(!dir.exists(), "{set}: created the run directory");
+    }
+}

@@ -57,7 +57,7 @@ pub enum DatasetError {
     #[error(transparent)]
     Replay(#[from] ReplayError),
     /// A system call on a path failed.
-    #[error("`{}`: {error}", path.display())]
+    #[error("`{}`: {}", path.display(), rem_run::reason(error))]
     Io {
         /// The path.
         path: PathBuf,

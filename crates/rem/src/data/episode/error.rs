@@ -15,7 +15,7 @@ pub enum EpisodeError {
         reason: String,
     },
     /// The file cannot be read.
-    #[error("`{}`: {error}", path.display())]
+    #[error("`{}`: {}", path.display(), rem_run::reason(error))]
     Read {
         /// The file.
         path: PathBuf,

@@ -98,7 +98,7 @@ pub enum ReplayError {
         step: usize,
     },
     /// A system call failed.
-    #[error("cannot {action} `{}`: {error}", path.display())]
+    #[error("cannot {action} `{}`: {}", path.display(), rem_run::reason(error))]
     Io {
         /// What failed, as a verb.
         action: &'static str,
