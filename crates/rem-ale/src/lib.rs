@@ -46,6 +46,9 @@
 //! # Ok::<(), rem_ale::AleError>(())
 //! ```
 
+// Only `rem-cli` prints. A closed or full stdout or stderr must not end the process.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod action;
 #[cfg(feature = "atari")]
 mod emulator;

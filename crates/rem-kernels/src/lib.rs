@@ -37,6 +37,9 @@
 //! backend, the reference body and the CPU body. `backend` defines what a body with its own backward pass is and how
 //! autodiff records it. [`cpu`] holds the kernels on slices, and all `unsafe` code.
 
+// Only `rem-cli` prints. A closed or full stdout or stderr must not end the process.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod backend;
 pub mod cpu;
 mod ops;

@@ -23,6 +23,9 @@
 //! # Ok::<(), rem_stats::ScoresError>(())
 //! ```
 
+// Only `rem-cli` prints. A closed or full stdout or stderr must not end the process.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 pub mod baselines;
 mod bootstrap;
 mod distribution;

@@ -1,5 +1,6 @@
 //! Instruction sets, selected once at run time.
 
+use std::io::Write;
 use std::sync::OnceLock;
 
 /// SIMD instruction sets, in ascending order.
@@ -25,7 +26,8 @@ impl Isa {
                 Ok("avx2") => Self::Avx2,
                 Ok("avx512") => Self::Avx512,
                 Ok(other) => {
-                    eprintln!(
+                    let _ = writeln!(
+                        std::io::stderr(),
                         "warning: ignored REM_SIMD={other}: expected portable, avx2 or avx512"
                     );
                     Self::Avx512Bf16
