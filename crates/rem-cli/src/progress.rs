@@ -142,7 +142,21 @@ impl Progress {
     fn epoch_done(&mut self, epoch: u32, seconds: f64) {
         self.epoch = epoch;
         let phases = self.timings.iter().filter(|timing| timing.epoch == epoch);
-        self.outside += seconds - phases.map(|timing| timing.seconds).sum::<f64>();
+        let of = |names: &[Phase]| -> f64 {
+            let phases = phases.clone();
+            let timings = phases.filter(|t| names.iter().any(|phase| phase.name() == t.phase));
+            timings.map(|timing| timing.seconds).sum()
+        };
+        let (world, controller) = (
+            of(&[Phase::Tokenizer, Phase::WorldModel]),
+            of(&[Phase::ActorCritic]),
+        );
+        let learning = match self.config.overlaps_in(epoch) {
+            true => world.max(controller),
+            false => world + controller,
+        };
+        let playing = of(&[Phase::Collect, Phase::Evaluate]);
+        self.outside += (seconds - learning - playing).max(0.0);
         let is_shown = |(_, _, label): &(Phase, &str, &'static str)| {
             let value = self.values.iter().find(|(name, _)| name == label);
             value.map(|(_, value)| (*label, *value))

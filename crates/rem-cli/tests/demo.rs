@@ -60,6 +60,9 @@ fn the_demo_stops_cleanly() {
     }
 }
 
+/// The step that a dream starts from: its world model needs two frames.
+const FIRST: usize = 1;
+
 #[test]
 fn the_demo_is_played_by_keyboard_from_one_episode_to_the_next() {
     let Some(program) = rem_browser::find() else {
@@ -75,10 +78,10 @@ fn the_demo_is_played_by_keyboard_from_one_episode_to_the_next() {
         ((400, 800), "light"),
     ] {
         browser.open(&server.address, size, scheme);
-        browser.wait_for(&format!("{STATUS}.includes('Dream · step 0 ')"));
+        browser.wait_for(&format!("{STATUS}.includes('Dream · step {FIRST} ')"));
         // Right, then left: the paddle moves, and the dream goes on until the episode ends.
         let mut frame = browser.evaluate(FRAME);
-        let mut step = 0;
+        let mut step = FIRST;
         let over = format!("{STATUS}.includes('predicted end')");
         while browser.evaluate(&over) != true {
             step += 1;
@@ -100,10 +103,10 @@ fn the_demo_is_played_by_keyboard_from_one_episode_to_the_next() {
         browser.save_screenshot(&name);
         // The next key starts another episode, and the one after it moves.
         browser.press("ArrowLeft");
-        browser.wait_for(&format!("{STATUS}.includes('Dream · step 0 ')"));
+        browser.wait_for(&format!("{STATUS}.includes('Dream · step {FIRST} ')"));
         assert_ne!(browser.evaluate(FRAME), frame);
         browser.press("ArrowLeft");
-        browser.wait_for(&format!("{STATUS}.includes('step 1 · left')"));
+        browser.wait_for(&format!("{STATUS}.includes('step {} · left')", FIRST + 1));
         // Running, episodes follow each other.
         browser.press("p");
         browser.wait_for(&format!("{STATUS}.includes('predicted end')"));

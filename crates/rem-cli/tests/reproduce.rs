@@ -40,8 +40,9 @@ fn code(page: &str) -> Vec<String> {
 
 /// The words of a command up to a pipe, a redirection or the end of the line. Quotes hold words together.
 fn words(line: &str) -> Vec<String> {
+    let line = line.replace("2>&1", "");
     let line = line.split([';', '|', '>']).next().unwrap_or_default();
-    let line = line.trim_end_matches(" 2").trim_end_matches(" \\");
+    let line = line.trim_end_matches(" \\");
     let parts = line.split('"').enumerate();
     let words = parts.flat_map(|(i, part)| match i % 2 {
         1 => vec![part.to_string()],

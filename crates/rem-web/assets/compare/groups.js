@@ -3,6 +3,9 @@
 /** Keys in which runs of one group may differ. */
 const PER_RUN = ["seed", "device", "threads"];
 
+/** Settings of single games in games.toml: where the game differs, its name says it all. */
+const OF_GAME = ["env.max_steps.train", "env.max_steps.test", "collect.temperature"];
+
 /**
  * The groups of some runs: {name, runs}.
  * @param {{runs: string[], keys: Array<{key: string, values: Array<string | null>}>}} differences
@@ -22,7 +25,7 @@ export function groupsOf({ runs, keys }) {
 function name(keys, run) {
   const text = (value) => (value ?? "–").replaceAll('"', "");
   const game = keys.find(({ key }) => key === "env.game");
-  const others = keys.filter((key) => key !== game && key.values[run] !== null);
+  const others = keys.filter((key) => key !== game && key.values[run] !== null && !(game && OF_GAME.includes(key.key)));
   const settings = others.slice(0, game ? 2 : 3).map(({ key, values }) => `${key.split(".").at(-1)} ${text(values[run])}`);
   const parts = [...(game ? [text(game.values[run])] : []), ...settings];
   return parts.join(", ") || "all runs";

@@ -241,10 +241,9 @@ mod tests {
     use crate::config::Config;
 
     fn training(epoch: u32, updates: Option<usize>) -> Result<GameTraining> {
-        let set = ["stop_after=5", "steps_per_epoch=80"];
+        let set = ["start_after=2", "stop_after=5", "steps_per_epoch=80"];
         let set = set.map(|value| format!("actor_critic.optimizer.{value}"));
-        let mut optimizer = Config::load("quick", &set).unwrap().actor_critic.optimizer;
-        optimizer.start_after = 2;
+        let optimizer = Config::load("quick", &set).unwrap().actor_critic.optimizer;
         GameTraining::new(&optimizer, epoch, updates, 1)
     }
 
