@@ -155,12 +155,12 @@ fn a_full_disk_in_one_run_leaves_the_others_untouched() {
         (&"failed".into(), &2.into())
     );
     let reason = failed["reason"].as_str().unwrap();
-    assert!(reason.contains("No space left on device"), "{found}");
+    assert!(reason.contains("no space left on device"), "{found}");
     let hint = failed["hint"].as_str().unwrap();
     assert!(hint.contains("free some disk space"), "{found}");
     assert_eq!(found["counts"]["done"], 5, "{found}");
     let shown = stdout(&succeeds(&mut sweep("status", &study, "")));
-    assert!(shown.contains("No space left on device"), "{shown}");
+    assert!(shown.contains("no space left on device"), "{shown}");
 
     // A partial study says so.
     let partial = stdout(&succeeds(&mut sweep("collect", &study, "--replicates 100")));
