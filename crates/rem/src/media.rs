@@ -4,7 +4,7 @@
 //! factors without smoothing, so that images show exactly what the agent sees. A thin outline separates dark frames from the
 //! background.
 //!
-//! Sheets of frames carry a [`sheet::Description`] in their PNG file, with which a page can draw their labels as text.
+//! Sheets of frames carry a description in their PNG file, with which a page can draw their labels as text.
 
 mod canvas;
 mod font;
