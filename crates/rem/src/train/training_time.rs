@@ -153,6 +153,11 @@ impl StepTimes {
         let mut several = |work: Work, full: usize| {
             let known = rough.of_one(config, work);
             let batch = smallest(full).max(batch_within(BUDGET, known, full));
+            let first = steps.seconds(work, batch);
+            if first > BUDGET {
+                return first / batch as f64;
+            }
+            // The first time of a batch size fills caches, which takes several times as long as a small step.
             let mut measured = Vec::new();
             while measured.is_empty()
                 || measured.len() < REPEATS && measured.iter().sum::<f64>() < SHORT_STEPS
